@@ -104,7 +104,6 @@ static void end_pool(weir_threadpool *pool) {
 
 static weir_threadpool *kept;
 static weir_program *program;
-static weir_run_options *with_kept, *with_fresh;
 static float a[SIDE * SIDE], b[SIDE * SIDE], c[SIDE * SIDE];
 
 static int32_t nothing(void *arg) {
@@ -118,15 +117,15 @@ static void make_and_end(void) {
 }
 
 static void run_kept(void) {
-    OK(weir_program_run(program, NULL, NULL, 0, NULL, 0, with_kept));
+    const weir_run_options options = {.struct_size = sizeof options, .threadpool = kept};
+    OK(weir_program_run(program, NULL, NULL, 0, NULL, 0, &options));
 }
 
 static void run_fresh(void) {
     int context;
     weir_threadpool *pool = make_pool(&context);
-    OK(weir_run_options_set_threadpool(with_fresh, pool));
-    OK(weir_program_run(program, NULL, NULL, 0, NULL, 0, with_fresh));
-    OK(weir_run_options_set_threadpool(with_fresh, NULL));
+    const weir_run_options options = {.struct_size = sizeof options, .threadpool = pool};
+    OK(weir_program_run(program, NULL, NULL, 0, NULL, 0, &options));
     end_pool(pool);
 }
 
@@ -257,10 +256,7 @@ static void prepare(void) {
     OK(weir_graph_create("one", &graph));
     OK(weir_graph_add_task(graph, "node", nothing, NULL, NULL, 0, &node));
     OK(weir_graph_compile(graph, &engine, 1, NULL, &program));
-    OK(weir_run_options_create(&with_kept));
-    OK(weir_run_options_create(&with_fresh));
     kept = make_pool(&context);
-    OK(weir_run_options_set_threadpool(with_kept, kept));
 }
 
 int main(int argc, char **argv) {

@@ -108,8 +108,8 @@
  *   Errors       INVALID_ARGUMENT: NULL where it is not said to be legal, a handle of another kind, an unknown value or
  *                flag, a reserved member that is not 0. "Errors" lists the other codes. The text of the failure
  *                (weir_last_error_message) names the call, the argument or object, and the cause.
- *   Threads      Any thread may call, several at once. Settings and builders (weir_*_attr, weir_*_options, weir_graph)
- *                are for one thread at a time per object.
+ *   Threads      Any thread may call, several at once. Settings and builders (weir_*_attr, weir_graph) are for one
+ *                thread at a time per object.
  *   Blocking     Never: a call does not wait for work. Those that do say for what and how long.
  *   Ownership    What a create call gives is the caller's. Shared objects have _create, _retain and _release, settings
  *                and builders _create and _destroy. What a get call gives is borrowed: it lives as long as the object it
@@ -182,9 +182,6 @@ extern "C" {
 /** A range of an engine's memory, or of the caller's own, that tensors can lie in. Shared: create, retain, release. */
 typedef struct weir_buffer weir_buffer;
 
-/** Settings for weir_graph_compile. Owned: create, destroy. */
-typedef struct weir_compile_options weir_compile_options;
-
 /**
  * A call of an asynchronous kernel, until weir_completion_done is called for it. Not an object: it is neither retained
  * nor released.
@@ -226,9 +223,6 @@ typedef struct weir_program weir_program;
 
 /** One run of a program that was started with weir_program_start. Shared: create (by start), retain, release. */
 typedef struct weir_run weir_run;
-
-/** Settings for one run of a program. Owned: create, destroy. */
-typedef struct weir_run_options weir_run_options;
 
 /** An in-order queue of work on one engine. Shared: create, retain, release. */
 typedef struct weir_stream weir_stream;
@@ -1375,7 +1369,7 @@ typedef void (*weir_notify_fn)(void *ctx, weir_status status, weir_run *run);
 
 /**
  * How the host is told that something is over: by a function, by an eventfd, or by both, the function first. For
- * weir_run_notify, weir_event_notify and weir_run_options_set_notice.
+ * weir_run_notify, weir_event_notify, weir_task_group_notify and weir_run_options.
  *
  * *When.* It is over by then: weir_run_query, or weir_event_query for that record, says 1, and a wait for it returns
  * at once. If the status is not WEIR_OK, weir_last_error_message and weir_thread_get_failure describe the failure
@@ -1999,7 +1993,7 @@ typedef enum weir_kernel_flags {
   WEIR_KERNEL_PURE = 2,
   /**
    * The body may block: wait for a file, a socket, a lock. A graph with such a kernel compiles only with a pool for
-   * it (weir_compile_options_set_blocking_threadpool). A worker of another pool runs it only while that worker waits
+   * it (weir_compile_options.blocking_threadpool). A worker of another pool runs it only while that worker waits
    * for it, and only if the pool has not begun it for 50 ms.
    */
   WEIR_KERNEL_MAY_BLOCK = 4,
@@ -2613,6 +2607,56 @@ WEIR_API WEIR_NODISCARD weir_status weir_graph_add_output(weir_graph *graph, con
  * A program is a compiled graph: immutable, shared, and re-entrant.
  */
 
+/** For weir_compile_options.hop_ns: bringing work to another thread costs nothing. */
+#define WEIR_HOP_NONE UINT64_MAX
+
+/** What compiling a graph decides and keeps. A bit that is not here is refused. */
+typedef enum weir_compile_flags {
+  /**
+   * Outputs of the program may be absent (weir_graph_add_switch). A run leaves the tensor of an absent output
+   * unchanged; weir_run_options has a list that tells which were absent.
+   */
+  WEIR_COMPILE_ALLOW_ABSENT = 1,
+  /**
+   * The program keeps figures of every node (weir_program_get_node_stats): each run reads the clock twice for each
+   * node. Without it there is no cost.
+   */
+  WEIR_COMPILE_STATISTICS = 2,
+  /**
+   * Devices do not evaluate branches and loops themselves. A branch or a loop (weir_graph_add_cond, _case, _while)
+   * that contains only kernels of one accelerator's engine is work of that engine: its values stay there. Where the
+   * device records and supports branches and loops it decides itself; then a cancel or the time limit of a run does
+   * not end a loop before it ends by itself. With this flag, or where the device does not decide, the host reads
+   * back only the predicate and issues the work that follows, without holding a thread, and a cancelled or late run
+   * ends between two iterations. Results are the same; weir_program_report says for each node who decides, and why.
+   */
+  WEIR_COMPILE_NO_DEVICE_CONTROL = 4,
+  /**
+   * Devices are not offered regions. Without it, nodes on a plug-in's device that takes regions (WEIR_DEVICE_REGIONS)
+   * with no other node between them are offered to it together, also inside of branches and loops. It may compile
+   * some of them to one kernel, which is then one node of the program with all of their names. Results are the same
+   * if the device computes the same; weir_program_report has the numbers offered and taken, and the reasons.
+   */
+  WEIR_COMPILE_NO_REGIONS = 8
+} weir_compile_flags;
+
+/**
+ * A segment is at least four nodes of one device with no other node between them. The second run of the program makes
+ * the device record it, with the copies of inputs that only it reads, and later runs submit the recording by one call.
+ * Results are the same; weir_program_report has the number of recordings, or why there are none.
+ */
+typedef enum weir_segments_value {
+  /**
+   * Recorded; but where the nodes may be spread over several streams (weir_engine_attr_set_max_streams) the program
+   * times some of its first runs both ways, and keeps the faster one.
+   */
+  WEIR_SEGMENTS_TIMED = 0,
+  /** Every run issues each node by itself. */
+  WEIR_SEGMENTS_NEVER = 1,
+  /** Recorded wherever the device can. */
+  WEIR_SEGMENTS_ALWAYS = 2
+} weir_segments_value;
+
 /** Inputs or outputs of a program. */
 typedef enum weir_port_kind_value {
   WEIR_PORT_INPUT = 1,
@@ -2621,6 +2665,66 @@ typedef enum weir_port_kind_value {
 
 /** Inputs or outputs of a program: one of enum weir_port_kind_value. */
 typedef uint32_t weir_port_kind;
+
+/** Whether work on devices is recorded: one of enum weir_segments_value. */
+typedef uint32_t weir_segments;
+
+/** How a graph is compiled. All-zero, and NULL, is the default. */
+typedef struct weir_compile_options {
+  /** sizeof(weir_compile_options) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_compile_flags. */
+  uint64_t flags;
+  /**
+   * The cost of bringing work to another thread of the pool, in nanoseconds: ready work that is cheaper stays on the
+   * thread that made it ready. 0 = the pool's own costs in each run, as far as they are known; runs that turn out to
+   * be faster on the caller alone then stay there. WEIR_HOP_NONE = nothing. It never changes a result.
+   */
+  uint64_t hop_ns;
+  /**
+   * The pool for kernels that may block (WEIR_KERNEL_MAY_BLOCK): each runs as one task of it, without holding
+   * another thread. A thread that waits for such a kernel runs it itself if the pool has not begun it for 50 ms,
+   * unless the pool has WEIR_THREADPOOL_OWN_THREADS_ONLY. The pool must take single tasks (schedule, or an
+   * ASYNCHRONOUS parallel_for), and should have as many threads as kernels may block at once. If it refuses one, the
+   * kernel runs in the caller of a synchronous run that is no worker of a pool; else the node fails with
+   * UNAVAILABLE. NULL = none: graphs with such kernels do not compile. The program keeps a reference.
+   */
+  weir_threadpool *blocking_threadpool;
+  /**
+   * The most lists of outputs for which the program keeps compiled parts, so that runs may ask for a part of its
+   * outputs (weir_run_options.outputs): 1 to 256, or 0 for no such runs. With it the program keeps the nodes of the
+   * graph, constants included, as long as it lives. The first run with a list compiles its part, and later runs find
+   * it; beyond the maximum a list that was not used recently is dropped, and compiled again if it comes back. Each
+   * list that is kept counts as a program in weir_runtime_info.
+   */
+  size_t partial_runs;
+  /**
+   * The most runs of the program at once, partial ones included; 0 = no limit. A run beyond the limit waits, first
+   * come, first served:
+   *
+   * - in the calling thread (a NULL or synchronous stream) it sleeps until another run is over, or its deadline.
+   *   Inside of a task of a thread pool, of a stream's work, or of a run of a program with such a limit it does not
+   *   sleep: it helps the pool and spins for a while, and is then refused with FAILED_PRECONDITION;
+   * - an asynchronous stream accepts it, and waits without holding a thread when its turn comes.
+   *
+   * WEIR_RUN_NO_WAIT refuses it instead. A run that begins inside of a run of the same program is part of it and
+   * does not count; so are programs as nodes (weir_graph_add_program) and weir_kernel_context_run_program.
+   * weir_program_run_many waits for one slot, and uses as many more as are free then. A host thread that completes a
+   * kernel later is inside of nothing: it must not wait for a run of the program that its kernel is part of. A
+   * kernel that waits, outside of a pool, for a stream on which a run of its own program waits for a slot is refused
+   * (FAILED_PRECONDITION).
+   */
+  uint32_t max_concurrent_runs;
+  /**
+   * The placement of all nodes without weir_graph_set_placement, in nested graphs too: one of enum
+   * weir_placement_value. WEIR_PLACEMENT_DEFAULT is WEIR_PLACEMENT_KERNEL here.
+   */
+  weir_placement placement;
+  /** Whether work on devices is recorded: one of enum weir_segments_value. */
+  weir_segments segments;
+  /** Reserved, 0. */
+  uint32_t reserved;
+} weir_compile_options;
 
 /** A program, and the runs that it has had since it was compiled. */
 typedef struct weir_program_info {
@@ -2660,64 +2764,6 @@ typedef struct weir_port_info {
 } weir_port_info;
 
 /**
- * Maximum number of concurrent runs of the program; 0 (the default) = no limit. Runs of parts of its outputs count
- * too. A run beyond the limit waits, first come, first served:
- *
- * - in the calling thread (a NULL or synchronous stream) it sleeps until another run is over, or its deadline. Inside
- *   of a task of a thread pool, of a stream's work, or of a run of a program with such a limit it does not sleep: it
- *   helps the pool and spins for a while, and is then refused with FAILED_PRECONDITION;
- * - an asynchronous stream accepts it as usual, and the call does not block; when its turn comes, the stream waits
- *   without holding a thread. To be refused at the call instead, see weir_run_options_set_no_wait.
- *
- * A run that begins inside of a run of the same program is part of it and does not count; so are programs as nodes
- * (weir_graph_add_program) and weir_kernel_context_run_program. A call of weir_program_run_many waits for one slot,
- * and uses as many more as are free then. A host thread that completes a kernel later is inside of nothing: it must
- * not wait for a run of the program that its kernel is part of. A kernel that waits, outside of a pool, for a stream
- * on which a run of its own program waits for a slot is refused (FAILED_PRECONDITION).
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_compile_options_set_max_concurrent_runs(weir_compile_options *options,
-                                                         uint32_t max_runs);
-
-/**
- * The limit set by weir_compile_options_set_max_concurrent_runs.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_compile_options_get_max_concurrent_runs(const weir_compile_options *options,
-                                                         uint32_t *out_max_runs);
-
-/**
- * Maximum number of different output lists for which the program keeps compiled parts, so that runs may ask for a part
- * of its outputs (weir_run_options_set_outputs): 1 to 256, or 0 (the default) for no such runs. With it the program
- * keeps the nodes of the graph, constants included, as long as it lives. The first run with a list compiles the part
- * that the list needs, and later runs find it; when the maximum is reached, a list that was not used recently is
- * dropped, and compiled again if it comes back. Each list that is kept counts as a program in weir_runtime_info.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT;
- * OUT_OF_RANGE (more than 256).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_compile_options_set_partial_runs(weir_compile_options *options,
-                                                  size_t max_lists);
-
-/**
- * The value set by weir_compile_options_set_partial_runs.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_compile_options_get_partial_runs(const weir_compile_options *options,
-                                                  size_t *out_max_lists);
-
-/**
  * Declares that runs receive input or output `index`, in the order in which they were added, in memory of `engine`.
  * Nodes on that engine read an input in place, others read a copy, made once for each engine. A node on that engine
  * writes an output directly into the tensor; otherwise the value is copied there as soon as it is done. NULL, the
@@ -2750,105 +2796,6 @@ weir_status weir_graph_set_placement(weir_graph *graph,
                                      weir_placement placement);
 
 /**
- * The placement of all nodes without weir_graph_set_placement, in nested graphs too. Default: WEIR_PLACEMENT_KERNEL.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_compile_options_set_placement(weir_compile_options *options,
-                                               weir_placement placement);
-
-/**
- * The placement set by weir_compile_options_set_placement.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_compile_options_get_placement(const weir_compile_options *options,
-                                               weir_placement *out_placement);
-
-/**
- * Creates settings for weir_graph_compile, all default.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_options. Errors: INVALID_ARGUMENT.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_compile_options_create(weir_compile_options **out_options);
-
-/**
- * Destroys settings. NULL does nothing.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
- */
-WEIR_API void weir_compile_options_destroy(weir_compile_options *options);
-
-/**
- * The cost of bringing work to another thread of the pool, in nanoseconds. Ready work that is cheaper stays on the
- * thread that made it ready. Default UINT64_MAX: the pool's own costs in each run, as far as they are known; runs that
- * turn out to be faster on the caller alone then stay there. It never changes a result.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_compile_options_set_hop_ns(weir_compile_options *options, uint64_t hop_ns);
-
-/**
- * The cost set by weir_compile_options_set_hop_ns.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_compile_options_get_hop_ns(const weir_compile_options *options,
-                                            uint64_t *out_hop_ns);
-
-/**
- * Whether outputs of the program may be absent (weir_graph_add_switch): 0 (the default) or 1. A run leaves the tensor
- * of an absent output unchanged; weir_run_options_set_absent reports which outputs were absent.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_compile_options_set_allow_absent(weir_compile_options *options, int32_t allow);
-
-/**
- * The value set by weir_compile_options_set_allow_absent.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_compile_options_get_allow_absent(const weir_compile_options *options,
-                                                  int32_t *out_allow);
-
-/**
- * The pool for kernels that may block (WEIR_KERNEL_MAY_BLOCK): each runs as one task of it, without holding another
- * thread. A thread that waits for such a kernel runs it itself if the pool has not begun it for 50 ms, unless the pool
- * has WEIR_THREADPOOL_OWN_THREADS_ONLY. The pool must take single tasks (schedule, or an ASYNCHRONOUS parallel_for),
- * and should have as many threads as kernels may block at once. If it refuses one, the kernel runs in the caller of a
- * synchronous run that is no worker of a pool; else the node fails with UNAVAILABLE. NULL (the default) = no such
- * pool: graphs with such kernels do not compile.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the options, and programs compiled with
- * them, take references of their own.
- * Errors: INVALID_ARGUMENT (also a pool that takes no single tasks).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_compile_options_set_blocking_threadpool(weir_compile_options *options,
-                                                         weir_threadpool *pool);
-
-/**
- * The pool that was set, or NULL.
- *
- * Thread safety: one thread at a time per object. Blocking: never.
- * Ownership: *out_pool is borrowed and lives as long as the options keep it. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_compile_options_get_blocking_threadpool(const weir_compile_options *options,
-                                                         weir_threadpool **out_pool);
-
-/**
  * Compiles a graph for engines: verifies it, and lays it out for runs. Kernels on which no output, no task and no
  * kernel without outputs depends are left out. The graph may be changed and compiled again. options may be NULL.
  *
@@ -2878,6 +2825,18 @@ weir_status weir_graph_compile(const weir_graph *graph,
                                size_t num_engines,
                                const weir_compile_options *options,
                                weir_program **out_program);
+
+/**
+ * Fills *out_options with what the program was compiled with. A placement that was left open is
+ * WEIR_PLACEMENT_KERNEL.
+ *
+ * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set; its pool is borrowed and
+ * lives as long as the program. Errors: INVALID_ARGUMENT.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_program_get_options(const weir_program *program,
+                                     weir_compile_options *out_options);
 
 /**
  * Takes one more reference.
@@ -2917,171 +2876,93 @@ weir_status weir_program_get_port(const weir_program *program,
                                   size_t index,
                                   weir_port_info *out_info);
 
-/**
- * Whether work on devices is recorded: 1 (the default), 0, or 2. Where at least four nodes of one device have no other
- * node between them, the second run of the program makes the device record them, with the copies of inputs that only
- * they read, and later runs submit the recording by one call. With 1, where such nodes may be spread over several
- * streams (weir_engine_attr_set_max_streams), the program times some of its first runs both ways, and keeps the faster
- * one; with 2 it does not try streams. Results are the same. With 0, or where a device cannot record, every run issues
- * each node by itself. The program's report (weir_program_report) has the number of recordings, or why there are none,
- * and the chosen way.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_compile_options_set_segments(weir_compile_options *options, int32_t segments);
-
-/**
- * The value set by weir_compile_options_set_segments.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_compile_options_get_segments(const weir_compile_options *options,
-                                              int32_t *out_segments);
-
-/**
- * Whether devices evaluate branches and loops themselves: 1 (the default), or 0. A branch or a loop
- * (weir_graph_add_cond, weir_graph_add_case, weir_graph_add_while) that contains only kernels of one accelerator's
- * engine is work of that engine: its values stay there. With 1, and where the device records and supports branches and
- * loops, it decides itself, without the host; then a cancel or the time limit of a run does not end a loop before it
- * ends by itself. With 0, or where the device does not decide, the host reads back only the predicate and issues the
- * work that follows, without holding a thread, and a cancelled or late run ends between two iterations. Results are
- * the same. The program's report (weir_program_report) shows for each node whether host or device decides, and why.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_compile_options_set_device_control(weir_compile_options *options,
-                                                    int32_t device_control);
-
-/**
- * The value set by weir_compile_options_set_device_control.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_compile_options_get_device_control(const weir_compile_options *options,
-                                                    int32_t *out_device_control);
-
-/**
- * Whether devices are offered regions: 1 (the default), or 0. With 1, and where a plug-in's device takes regions
- * (WEIR_DEVICE_REGIONS), nodes on it with no other node between them are offered to it together, also inside of
- * branches and loops. It may compile all or some of them to one kernel, which is then one node of the program with all
- * of their names. With 0 each node is a separate call. Results are the same if the device computes the same. The
- * program's report (weir_program_report) has the numbers offered and taken, and the reasons for declined ones.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_compile_options_set_regions(weir_compile_options *options, int32_t regions);
-
-/**
- * The value set by weir_compile_options_set_regions.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_compile_options_get_regions(const weir_compile_options *options,
-                                             int32_t *out_regions);
-
 /* ---- Run ----------------------------------------------------------------------------------------------------------
  * A run reads the program's inputs and writes its outputs. It allocates nothing from the second time on.
  */
 
-/**
- * Whether a run of a program with a limit (weir_compile_options_set_max_concurrent_runs) is refused at the call with
- * RESOURCE_EXHAUSTED where it would have to wait: 1, or 0 (the default). In the calling thread that is while as many
- * runs are active as the limit allows; on an asynchronous stream while as many are queued on streams or active.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_run_options_set_no_wait(weir_run_options *options, int32_t no_wait);
+/** How a run goes. A bit that is not here is refused. */
+typedef enum weir_run_flags {
+  /**
+   * The run takes one thread and executes the nodes in the program's order. Nodes that share state outside of their
+   * tensors then access it in the same order in every run, and if several nodes would fail, it is always the same
+   * one that does. Kernels may still use the pool for their regions, which changes no result. Kernels that complete
+   * later, and work on devices, are started in their turn and waited for one by one in that thread. So
+   * weir_program_run refuses such a run of a program that contains these (FAILED_PRECONDITION) where that would
+   * block a worker of a thread pool: in one, and on an asynchronous stream with a pool that takes single tasks.
+   */
+  WEIR_RUN_DETERMINISTIC = 1,
+  /**
+   * A run that fails still executes the nodes that do not depend on the failure; without it nothing more is begun.
+   * Nodes that depend on a failed node, directly or not, are left out; a loop with a failure inside ends. The first
+   * failure in the program's order is the run's. Outputs that depend on no failed node are written. Such a run takes
+   * one thread, as if deterministic, and is refused in the same cases. A cancel or a deadline still ends it.
+   */
+  WEIR_RUN_FINISH_INDEPENDENT = 2,
+  /**
+   * A run that would have to wait for others (weir_compile_options.max_concurrent_runs) is refused at the call with
+   * RESOURCE_EXHAUSTED: in the calling thread while as many runs are active as the limit allows, on an asynchronous
+   * stream while as many are queued on streams or active.
+   */
+  WEIR_RUN_NO_WAIT = 4
+} weir_run_flags;
 
 /**
- * The value set by weir_run_options_set_no_wait.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ * What one run takes besides its tensors. All-zero, and NULL, is the default. It is read during the call: only the
+ * bytes of `absent` must stay.
  */
-WEIR_API WEIR_NODISCARD weir_status weir_run_options_get_no_wait(const weir_run_options *options, int32_t *out_no_wait);
+typedef struct weir_run_options {
+  /** sizeof(weir_run_options) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_run_flags. */
+  uint64_t flags;
+  /**
+   * Time limit of the run, in nanoseconds from the call, including time in the stream's queue; 0 = none. When it
+   * expires nothing more is begun: the run ends after the running kernels, with DEADLINE_EXCEEDED, and to them
+   * weir_kernel_context_is_cancelled says 1. A run that had nothing left to begin succeeds. There is no timer: with
+   * a deadline the clock is read before each node.
+   */
+  uint64_t deadline_ns;
+  /**
+   * The pool for this run, before the stream's and the engine's; NULL = those. A run that goes on after the call
+   * keeps a reference.
+   */
+  weir_threadpool *threadpool;
+  /**
+   * The outputs to compute, by their indices in the program, each once; NULL = all, and everything with side
+   * effects. For a program compiled with weir_compile_options.partial_runs. The run takes num_outputs tensors as its
+   * outputs, for these in this order, and executes only the nodes that they depend on, along data and control edges.
+   * Everything else is left out, including tasks and kernels without outputs, unless one of these outputs depends on
+   * them; the inside of a cond, a case or a loop that runs is complete as always. The run still takes all of the
+   * program's inputs, but those that none of its nodes needs are ignored and may be NULL.
+   *
+   * Such runs count in the program's counters and node figures. The costs that the program learns
+   * (weir_program_save_costs) are those of whole runs; a part begins with the costs known for the whole, and then
+   * learns its own.
+   */
+  const size_t *outputs;
+  /** Length of `outputs`. */
+  size_t num_outputs;
+  /**
+   * NULL, or one byte for each output of the run: when it has succeeded, absent[i] is 1 if output i was absent (its
+   * tensor is left unchanged), else 0. A run that fails leaves the bytes alone. They stay the caller's, and alive
+   * until the run is done. Outputs can only be absent with WEIR_COMPILE_ALLOW_ABSENT.
+   */
+  uint8_t *absent;
+  /** Length of `absent`: the number of outputs of the run. */
+  size_t num_absent;
+  /**
+   * NULL, or how the host is told of the run's end: as by weir_run_notify, but none is missed, no second call is
+   * needed, and a run of weir_program_run on an asynchronous stream can have it, which also keeps the failure.
+   * There is exactly one notice, and one `release` after it, if the call returns WEIR_OK, and neither otherwise: the
+   * host keeps ctx then. Runs that are over when their call returns have none: weir_program_run without a stream or
+   * on a synchronous one, and weir_program_run_many, refuse it.
+   */
+  const weir_notice *notice;
+} weir_run_options;
 
 /**
- * Selects the outputs that a run computes, by their indices in the program, for a program compiled with
- * weir_compile_options_set_partial_runs: the run then takes `count` tensors as its outputs, for these outputs in this
- * order, and executes only the nodes that they depend on, along data and control edges. Everything else is left out,
- * including tasks and kernels without outputs, unless one of these outputs depends on them; the inside of a cond, a
- * case or a loop that runs is complete as always. The run still takes all of the program's inputs, but those that none
- * of its nodes needs are ignored and may be NULL. Lists of the length of the program's outputs (flags for absent
- * outputs) have the length of `indices` here. NULL and 0 (the default) = all outputs, and everything with side
- * effects.
- *
- * Such runs count in the program's counters and node figures. The costs that the program learns
- * (weir_program_save_costs) are those of whole runs; a part begins with the costs known for the whole, and then
- * learns its own.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the indices are copied. Errors:
- * INVALID_ARGUMENT (a duplicate index; NULL); RESOURCE_EXHAUSTED. The running call fails with OUT_OF_RANGE if the
- * program has no such output, and with FAILED_PRECONDITION if it was compiled without partial runs; the first run with
- * a list may fail with RESOURCE_EXHAUSTED.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_run_options_set_outputs(weir_run_options *options,
-                                         const size_t *indices,
-                                         size_t count);
-
-/**
- * The list set by weir_run_options_set_outputs: NULL and 0 if none.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: *out_indices is borrowed and stays until
- * the options are changed or destroyed. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_run_options_get_outputs(const weir_run_options *options,
-                                         const size_t **out_indices,
-                                         size_t *out_count);
-
-/**
- * Creates settings for a run, all default. They may serve any number of runs.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_options. Errors: INVALID_ARGUMENT.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_run_options_create(weir_run_options **out_options);
-
-/**
- * Destroys settings. NULL does nothing.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
- */
-WEIR_API void weir_run_options_destroy(weir_run_options *options);
-
-/**
- * The pool for this run; it comes before the stream's and the engine's. NULL (the default) = those.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the options take a reference of
- * their own.
- * Errors: INVALID_ARGUMENT.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_run_options_set_threadpool(weir_run_options *options, weir_threadpool *pool);
-
-/**
- * The pool that was set, or NULL.
- *
- * Thread safety: one thread at a time per object. Blocking: never.
- * Ownership: *out_pool is borrowed and lives as long as the options keep it. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_run_options_get_threadpool(const weir_run_options *options,
-                                            weir_threadpool **out_pool);
-
-/**
- * Runs one program now: the values that the inputs determine are written into the outputs, or into those selected by
- * the options (weir_run_options_set_outputs). The run is one piece of the stream's work; with a NULL stream it runs in
- * this thread, with helpers from the pool (run options, else the program's first engine). The first node that fails
+ * Runs one program now: the values that the inputs determine are written into the outputs, or into those of options->outputs.
+ * The run is one piece of the stream's work; with a NULL stream it runs in this thread, with helpers from the pool (run options, else the program's first engine). The first node that fails
  * ends the run, and the error names it. The second and later runs allocate nothing, while at most 32 runs of the
  * program are queued on streams and no more than before run at once; with open shapes, while no value is larger than
  * before.
@@ -3092,15 +2973,16 @@ weir_status weir_run_options_get_threadpool(const weir_run_options *options,
  * stream's pool, as host functions do (weir_enqueue_task), with helpers from it or from the program's first engine. On
  * another stream, or without one, tensors on devices must be ready when the run begins.
  *
- * An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create_dynamic), or to a
- * tensor of exactly the run's shape. It is written only if the run succeeds.
+ * An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create), or to a tensor of
+ * exactly the run's shape. It is written only if the run succeeds.
  *
  * Thread safety: any thread; any number of runs of one program at once, with separate outputs. Blocking: until done
  * with a NULL or synchronous stream; never on an asynchronous one. Ownership: the tensors stay alive until the run is
  * done; the arrays are copied; options may be NULL. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine,
- * overlap of an output with an input or another output; the text names input or output; options with a notice and no
- * asynchronous stream); FAILED_PRECONDITION if the stream has failed, or the host is capturing it and the run cannot
- * be part of that (docs/cuda.md); RESOURCE_EXHAUSTED; if it blocks, also the failure of a node, and
+ * overlap of an output with an input or another output; the text names input or output); FAILED_PRECONDITION if the
+ * stream has failed, if the host is capturing it and the run cannot be part of that (docs/cuda.md), or for
+ * options->outputs without partial runs; OUT_OF_RANGE for an output that the program does not have;
+ * RESOURCE_EXHAUSTED; if it blocks, also the failure of a node, and
  * FAILED_PRECONDITION or OUT_OF_RANGE if a tensor is too small for an output of open shape.
  */
 WEIR_API
@@ -3145,7 +3027,7 @@ weir_status weir_program_start(weir_program *program,
  * Thread safety: any thread. Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are
  * only read during the call; options may be NULL. Errors: those of weir_program_run, with the number of the run
  * (FAILED_PRECONDITION for kernels that complete later in a worker of a pool comes before anything is run);
- * OUT_OF_RANGE (count); INVALID_ARGUMENT also for options with flags for absent outputs or with a notice.
+ * OUT_OF_RANGE (count); INVALID_ARGUMENT also for options->absent and options->notice.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3193,7 +3075,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_run_query(const weir_run *run, int32_t 
  * Tells the host when the run is done: by a function that is called once, or an eventfd, or both (weir_notice says
  * when and on which thread). If the run is done already, the notice arrives before the call returns. A run may have
  * any number of notices, which arrive in order. They belong to the run, not to the handle, and arrive even if all
- * handles were released. To set a notice for every run without this call, see weir_run_options_set_notice.
+ * handles were released. To ask in the call that starts the run, see weir_run_options.
  *
  * Thread safety: any thread. Blocking: never; the function and release run here if the run is done. Ownership:
  * `notice` is read during the call; its ctx is released with `release`. Errors: INVALID_ARGUMENT (NULL, neither
@@ -3209,129 +3091,6 @@ WEIR_API WEIR_NODISCARD weir_status weir_run_notify(weir_run *run, const weir_no
  * INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_run_cancel(weir_run *run);
-
-/**
- * Time limit of the run, in nanoseconds from the call of weir_program_run or weir_program_start, including time in the
- * stream's queue; 0 (the default) = no limit. When it expires nothing more is begun: the run ends after the running
- * kernels, with DEADLINE_EXCEEDED, and to them weir_kernel_context_is_cancelled says 1. A run that had nothing left to
- * begin succeeds. There is no timer: with a deadline the clock is read before each node, and without one there is no
- * cost.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_run_options_set_deadline_ns(weir_run_options *options, uint64_t deadline_ns);
-
-/**
- * The limit set by weir_run_options_set_deadline_ns.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_run_options_get_deadline_ns(const weir_run_options *options,
-                                             uint64_t *out_deadline_ns);
-
-/**
- * Flags that report absent outputs: when a run has succeeded, flags[i] is 1 if output i was absent (its tensor is left
- * unchanged), else 0. A run that fails leaves the flags alone. count is the number of the program's outputs; NULL and
- * 0 = no report (the default). Outputs can only be absent if weir_compile_options_set_allow_absent allows it.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the flags are the caller's; they stay
- * alive until every run with these options is done, and runs that overlap need separate options. Errors:
- * INVALID_ARGUMENT (NULL); weir_program_run and weir_program_start fail with INVALID_ARGUMENT if count is not the
- * number of outputs.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_run_options_set_absent(weir_run_options *options,
-                                        uint8_t *flags,
-                                        size_t count);
-
-/**
- * The flags set by weir_run_options_set_absent: NULL and 0 if none.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the flags are the caller's of set.
- * Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_run_options_get_absent(const weir_run_options *options,
-                                        uint8_t **out_flags,
-                                        size_t *out_count);
-
-/**
- * Whether the run takes one thread and executes the nodes in the program's order: 1, or 0 (the default). Nodes that
- * share state outside of their tensors then access it in the same order in every run, and if several nodes would fail,
- * it is always the same one that does. Kernels may still use the pool for their regions, which changes no result.
- * Kernels that complete later, and work on devices, are started in their turn and waited for one by one in that
- * thread. So weir_program_run refuses such a run of a program that contains these (FAILED_PRECONDITION) where that
- * would block a worker of a thread pool: in one, and on an asynchronous stream with a pool that takes single tasks.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_run_options_set_deterministic(weir_run_options *options,
-                                               int32_t deterministic);
-
-/**
- * The value set by weir_run_options_set_deterministic.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_run_options_get_deterministic(const weir_run_options *options,
-                                               int32_t *out_deterministic);
-
-/**
- * Whether a run that fails still executes the nodes that do not depend on the failure: 1, or 0 (the default: nothing
- * more is begun). Nodes that depend on a failed node, directly or not, are left out; a loop with a failure inside
- * ends. The first failure in the program's order is the run's. Outputs that depend on no failed node are written. Such
- * a run takes one thread, as if deterministic, and is refused in the same cases. A cancel or a deadline still ends it.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_run_options_set_finish_independent(weir_run_options *options, int32_t finish);
-
-/**
- * The value set by weir_run_options_set_finish_independent.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_run_options_get_finish_independent(const weir_run_options *options,
-                                                    int32_t *out_finish);
-
-/**
- * Tells the host about the end of every run with these options, so that none is missed and no second call is needed:
- * as if weir_run_notify were called in weir_program_start, and the same for a run of weir_program_run on an
- * asynchronous stream, which also keeps the failure. NULL (the default) = no notice. There is exactly one notice if
- * the call that starts a run returns WEIR_OK, and none otherwise. From its second time on a run with a notice
- * allocates no more than one without.
- *
- * Runs that are over when their call returns have no notice: weir_program_run without a stream or on a synchronous
- * one, and weir_program_run_many, refuse such options (INVALID_ARGUMENT).
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: `notice` is read during the call;
- * `release` is called once with its ctx, when the options have another notice or are destroyed, and the notices of all
- * runs with this one have arrived. Errors: INVALID_ARGUMENT (neither function nor eventfd, an event_fd that is no
- * eventfd or that blocks); RESOURCE_EXHAUSTED.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_run_options_set_notice(weir_run_options *options, const weir_notice *notice);
-
-/**
- * The notice set by weir_run_options_set_notice; with neither function nor eventfd if none.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's struct, struct_size set;
- * ctx stays the options'.
- * Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_run_options_get_notice(const weir_run_options *options,
-                                        weir_notice *out_notice);
 
 #ifdef __cplusplus
 }

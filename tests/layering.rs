@@ -52,6 +52,7 @@ const UNSAFE: &[&str] = &[
     "kernel/context.rs",
     "kernel/vector/",
     "stream/inbox.rs",
+    "stream/listener.rs",
     "stream/resubmit_table.rs",
     "resource/on_device.rs",
     "resource/variable.rs",

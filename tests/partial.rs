@@ -60,26 +60,23 @@ impl Task for Tick {
     }
 }
 
-fn options(outputs: &[usize], pool: Option<&Ref<ThreadPool>>) -> RunOptions {
-    RunOptions { outputs: Some(outputs.into()), threadpool: pool.cloned(), ..RunOptions::default() }
-}
-
-/// Runs the outputs that the options ask for. An input that is None fails the run if anybody looks at it.
+/// Runs these outputs, or all. An input that is None fails the run if anybody looks at it.
 fn run(
     program: &Ref<Program>,
     inputs: &[Option<i32>],
-    options: &RunOptions,
+    (wanted, pool): (&[usize], Option<&Ref<ThreadPool>>),
     stream: Option<&Ref<Stream>>,
 ) -> Result<Vec<i32>> {
     let engine = cpu();
     let inputs: Vec<_> = inputs.iter().map(|value| value.map(|value| tensor(&engine, value))).collect();
-    let count = options.outputs.as_ref().map_or(program.outputs().len(), |outputs| outputs.len());
+    let options = RunOptions { threadpool: pool.cloned(), ..RunOptions::default() };
+    let count = if wanted.is_empty() { program.outputs().len() } else { wanted.len() };
     let outputs: Vec<_> = (0..count).map(|_| tensor(&engine, -99)).collect();
     let get_in = |i: usize| inputs[i].as_ref().map(lend).ok_or_else(|| Error::null("an input"));
     let get_out = |i: usize| Ok(lend(&outputs[i]));
-    let part = program.part(Some(options))?;
+    let part = if wanted.is_empty() { None } else { Some(program.part(wanted)?) };
     let program = part.as_ref().unwrap_or(program);
-    Program::bind(program, (inputs.len(), &get_in), (count, &get_out))?.run(stream.map(|s| &**s), Some(options))?;
+    Program::bind(program, (inputs.len(), &get_in), (count, &get_out))?.run(stream.map(|s| &**s), Some(&options))?;
     if let Some(stream) = stream {
         stream.queue().synchronize(u64::MAX)?;
     }
@@ -281,9 +278,8 @@ fn a_part_is_what_its_outputs_need() {
             let given: Vec<_> = inputs.iter().zip(&needed).map(|(value, needed)| needed.then_some(*value)).collect();
             let expected: Vec<i32> = outputs.iter().map(|&o| sketch.value(sketch.outputs[o], &inputs)).collect();
             let before: Vec<u32> = built.calls.iter().map(|calls| calls.load(Relaxed)).collect();
-            let options = options(&outputs, pools[round % pools.len()].as_ref());
             let on = (round % 2 == 1).then_some(&stream);
-            let got = run(&program, &given, &options, on).unwrap();
+            let got = run(&program, &given, (&outputs, pools[round % pools.len()].as_ref()), on).unwrap();
             assert_eq!(got, expected, "seed {seed}, outputs {outputs:?}");
             for (i, node) in sketch.nodes.iter().enumerate().filter(|(_, node)| !matches!(node, Node::Input(_))) {
                 let times = built.calls[i].load(Relaxed) - before[i];
@@ -324,7 +320,7 @@ fn lists_come_and_go() {
                 let mut random = Random::new(thread);
                 for round in 0..400 {
                     let outputs = [random.below(WIDTH)];
-                    assert_eq!(run(program, &[Some(round)], &options(&outputs, None), None).unwrap(), [round + 1]);
+                    assert_eq!(run(program, &[Some(round)], (&outputs, None), None).unwrap(), [round + 1]);
                 }
             });
         }
@@ -342,7 +338,7 @@ fn what_is_asked_for_stays() {
     let program = compiled(&fan(40, &calls), 4);
     for other in 1..40 {
         for outputs in [0, other] {
-            assert_eq!(run(&program, &[Some(1)], &options(&[outputs], None), None).unwrap(), [2]);
+            assert_eq!(run(&program, &[Some(1)], (&[outputs], None), None).unwrap(), [2]);
         }
         assert!(program.report(ReportFormat::Json).contains("\"outputs\":[0]"), "after {other}");
     }
@@ -355,7 +351,7 @@ fn refusals_name_the_cause() {
     let graph = fan(3, &calls);
     let (with, without) = (compiled(&graph, 1), compiled(&graph, 0));
     let refused = |program: &Ref<Program>, outputs: &[usize]| {
-        let error = run(program, &[Some(1)], &options(outputs, None), None).unwrap_err();
+        let error = run(program, &[Some(1)], (outputs, None), None).unwrap_err();
         (error.code(), error.message().to_owned())
     };
     let (code, message) = refused(&without, &[0]);
@@ -363,8 +359,8 @@ fn refusals_name_the_cause() {
     assert!(message.contains("program 'fan' was compiled without partial runs"), "{message}");
     let (code, message) = refused(&with, &[0, 3]);
     assert_eq!(code, Code::OutOfRange);
-    assert!(message.contains("output 1 of the run options is 3, the program has 3 outputs"), "{message}");
-    let error = run(&with, &[None], &options(&[1], None), None).unwrap_err();
+    assert!(message.contains("options->outputs[1] is 3, the program has 3 outputs"), "{message}");
+    let error = run(&with, &[None], (&[1], None), None).unwrap_err();
     assert!(error.message().contains("an input"), "{}", error.message());
     assert_eq!(calls.load(Relaxed), 0);
 }
@@ -376,11 +372,11 @@ fn figures_count_partial_runs() {
     let compile = CompileOptions { partial_runs: 2, statistics: true, ..CompileOptions::default() };
     let program = Program::compile(&fan(3, &calls), vec![cpu()], &compile).unwrap();
     for _ in 0..2 {
-        run(&program, &[Some(1)], &RunOptions::default(), None).unwrap();
+        run(&program, &[Some(1)], (&[], None), None).unwrap();
     }
     // The second pair takes the places of the first.
     for outputs in [[0, 1], [1, 2], [0, 2], [2, 0]] {
-        run(&program, &[Some(1)], &options(&outputs, None), None).unwrap();
+        run(&program, &[Some(1)], (&outputs, None), None).unwrap();
     }
     let count = |name: &str| {
         let nodes = (0..program.num_nodes()).map(|i| program.node_stats(i).unwrap());

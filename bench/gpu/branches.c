@@ -72,7 +72,6 @@ static weir_program *compile(weir_engine *cpu, weir_engine *engine, int by_devic
     weir_engine *const engines[] = {cpu, engine};
     weir_kernel *less = less_kernel(engine), *add = add_one_kernel(engine, 1), *copy = spin_kernel(engine, 0, 1, 1);
     weir_graph *taken = one_kernel(add), *not_taken = one_kernel(copy), *graph = NULL;
-    weir_compile_options *options = NULL;
     weir_program *program = NULL;
     weir_value values[2], value, predicate;
     OK(weir_graph_create("branches", &graph));
@@ -84,14 +83,15 @@ static weir_program *compile(weir_engine *cpu, weir_engine *engine, int by_devic
     for (int i = 0; i < IFS; i++) {
         char name[32];
         snprintf(name, sizeof name, "cond %d", i);
-        OK(weir_graph_add_cond(graph, name, predicate, taken, not_taken, &value, 1, &value, 1, NULL));
+        OK(weir_graph_add_cond(graph, name, &(weir_cond_desc){.struct_size = sizeof(weir_cond_desc),
+            .predicate = predicate, .then_graph = taken, .else_graph = not_taken, .inputs = &value, .num_inputs = 1},
+            &value, 1, NULL));
     }
     OK(weir_graph_add_output(graph, "y", value));
     OK(weir_graph_set_port_engine(graph, WEIR_PORT_OUTPUT, 0, engine));
-    OK(weir_compile_options_create(&options));
-    OK(weir_compile_options_set_device_control(options, by_device));
-    OK(weir_graph_compile(graph, engines, 2, options, &program));
-    weir_compile_options_destroy(options);
+    const weir_compile_options options = {
+        .struct_size = sizeof options, .flags = by_device ? 0 : WEIR_COMPILE_NO_DEVICE_CONTROL};
+    OK(weir_graph_compile(graph, engines, 2, &options, &program));
     weir_graph *const graphs[] = {graph, taken, not_taken};
     weir_kernel *const kernels[] = {less, add, copy};
     for (int i = 0; i < 3; i++) {

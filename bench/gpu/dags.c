@@ -119,12 +119,13 @@ static void *build(side *s) {
 
 static void compile(side *s, weir_engine *cpu, int way) {
     static const uint32_t max_streams[WAYS] = {0, 0, 1, 2, 4, 8, 1, 8, 8, 8};
-    static const int32_t segments[WAYS] = {0, 0, 0, 0, 0, 0, 1, 0, 2, 1};
+    enum { NEVER = WEIR_SEGMENTS_NEVER, TIMED = WEIR_SEGMENTS_TIMED, ALWAYS = WEIR_SEGMENTS_ALWAYS };
+    static const weir_segments segments[WAYS] = {NEVER, NEVER, NEVER, NEVER,  NEVER,
+                                                 NEVER, TIMED, NEVER, ALWAYS, TIMED};
     const weir_tensor_desc desc = {WEIR_F32, 1, {1}};
     weir_engine *engine = cuda_engine(max_streams[way]);
     weir_engine *const engines[] = {cpu, engine};
     weir_kernel *kernels[MOST_INPUTS];
-    weir_compile_options *options = NULL;
     weir_graph *graph = NULL;
     weir_value input = {0}, values[NODES];
     for (size_t i = 0; i < MOST_INPUTS; i++) kernels[i] = spin_kernel(engine, s->cycles, s->blocks, i + 1);
@@ -144,10 +145,8 @@ static void compile(side *s, weir_engine *cpu, int way) {
         OK(weir_graph_set_port_engine(graph, WEIR_PORT_OUTPUT, s->num_outputs, engine));
         s->outputs[way][s->num_outputs++] = floats_on(engine, 1);
     }
-    OK(weir_compile_options_create(&options));
-    OK(weir_compile_options_set_segments(options, segments[way]));
-    OK(weir_graph_compile(graph, engines, 2, options, &s->programs[way]));
-    weir_compile_options_destroy(options);
+    const weir_compile_options options = {.struct_size = sizeof options, .segments = segments[way]};
+    OK(weir_graph_compile(graph, engines, 2, &options, &s->programs[way]));
     weir_graph_destroy(graph);
     for (int i = 0; i < MOST_INPUTS; i++) weir_kernel_release(kernels[i]);
     s->engines[way] = engine;

@@ -79,10 +79,10 @@ static double on_device(void *with) {
 }
 
 /* Kernels behind one another, behind one input; with the output on the engine. */
-static weir_program *compile(weir_engine *cpu, weir_engine *engine, weir_kernel *kernel, int length, int segments) {
+static weir_program *compile(weir_engine *cpu, weir_engine *engine, weir_kernel *kernel, int length,
+                             weir_segments segments) {
     const weir_tensor_desc desc = {WEIR_F32, 1, {1}};
     weir_engine *const engines[] = {cpu, engine};
-    weir_compile_options *options = NULL;
     weir_graph *graph = NULL;
     weir_program *program = NULL;
     weir_value value = {0};
@@ -98,10 +98,8 @@ static weir_program *compile(weir_engine *cpu, weir_engine *engine, weir_kernel 
     }
     OK(weir_graph_add_output(graph, "y", value));
     OK(weir_graph_set_port_engine(graph, WEIR_PORT_OUTPUT, 0, engine));
-    OK(weir_compile_options_create(&options));
-    OK(weir_compile_options_set_segments(options, segments));
-    OK(weir_graph_compile(graph, engines, 2, options, &program));
-    weir_compile_options_destroy(options);
+    const weir_compile_options options = {.struct_size = sizeof options, .segments = segments};
+    OK(weir_graph_compile(graph, engines, 2, &options, &program));
     weir_graph_destroy(graph);
     return program;
 }
@@ -139,7 +137,7 @@ void bench_graphs(raw_device *device) {
     char what[64];
     table("Straight graphs of small kernels, run to completion, as CUDA graphs on both sides (goal: 1.03)");
     for (int k = 0, length = 1; k < lengths; k++, length *= 10) {
-        l.program = compile(cpu, engine, kernel, length, 1);
+        l.program = compile(cpu, engine, kernel, length, WEIR_SEGMENTS_TIMED);
         l.length = length;
         l.executable = build(&l, 1);
         l.runs = length < 100 ? 100 : 20;
@@ -159,7 +157,7 @@ void bench_graphs(raw_device *device) {
     }
     table("The same one by one, without a recording on either side");
     for (int k = 0, length = 1; k < lengths; k++, length *= 10) {
-        l.program = compile(cpu, engine, kernel, length, 0);
+        l.program = compile(cpu, engine, kernel, length, WEIR_SEGMENTS_NEVER);
         l.length = length;
         l.runs = length < 100 ? 20 : 4;
         snprintf(what, sizeof what, "%d kernels", length);

@@ -64,7 +64,6 @@ static weir_program *compile(weir_engine *cpu, weir_engine *engine, weir_kernel 
     const weir_tensor_desc desc = {WEIR_F32, 1, {1}};
     weir_engine *const engines[] = {cpu, engine};
     weir_graph *condition = NULL, *body = NULL, *graph = NULL;
-    weir_compile_options *options = NULL;
     weir_program *program = NULL;
     weir_value values[2], more, next, last;
     OK(weir_graph_create("condition", &condition));
@@ -85,13 +84,14 @@ static weir_program *compile(weir_engine *cpu, weir_engine *engine, weir_kernel 
     OK(weir_graph_add_input(graph, "x", &desc, &values[0]));
     OK(weir_graph_add_input(graph, "limit", &desc, &values[1]));
     for (size_t i = 0; i < 2; i++) OK(weir_graph_set_port_engine(graph, WEIR_PORT_INPUT, i, engine));
-    OK(weir_graph_add_while(graph, "while", condition, body, &values[0], 1, &values[1], 1, 1, &last, NULL));
+    OK(weir_graph_add_while(graph, "while", &(weir_while_desc){.struct_size = sizeof(weir_while_desc),
+        .cond_graph = condition, .body_graph = body, .variables = &values[0], .num_variables = 1,
+        .invariants = &values[1], .num_invariants = 1}, &last, NULL));
     OK(weir_graph_add_output(graph, "x", last));
     OK(weir_graph_set_port_engine(graph, WEIR_PORT_OUTPUT, 0, engine));
-    OK(weir_compile_options_create(&options));
-    OK(weir_compile_options_set_device_control(options, by_device));
-    OK(weir_graph_compile(graph, engines, 2, options, &program));
-    weir_compile_options_destroy(options);
+    const weir_compile_options options = {
+        .struct_size = sizeof options, .flags = by_device ? 0 : WEIR_COMPILE_NO_DEVICE_CONTROL};
+    OK(weir_graph_compile(graph, engines, 2, &options, &program));
     weir_graph_destroy(graph);
     weir_graph_destroy(body);
     weir_graph_destroy(condition);

@@ -198,8 +198,9 @@ double measure_loop(std::size_t variables, int runs) {
         outputs.add();
     }
     weir::check(weir_graph_add_output(condition, "goes on", tested));
-    weir::check(weir_graph_add_while(graph, "loop", condition, body, first.data(), variables, nullptr, 0, 1,
-                                     last.data(), nullptr));
+    auto loop = weir::sized<weir_while_desc>();
+    loop.cond_graph = condition, loop.body_graph = body, loop.variables = first.data(), loop.num_variables = variables;
+    weir::check(weir_graph_add_while(graph, "loop", &loop, last.data(), nullptr));
     for (std::size_t i = 0; i < variables; i++) {
         weir::check(weir_graph_add_output(graph, ("last" + std::to_string(i)).c_str(), last[i]));
     }

@@ -153,10 +153,8 @@ public:
     void run() override {
         const auto pool = pool_of_run_();
         options_.set_threadpool(pool);
-        weir::check(weir_program_run(program_, nullptr, nullptr, 0, nullptr, 0, options_));
-        if (!is_closed_) return;
-        weir::check(weir_run_options_set_threadpool(options_, nullptr));
-        pool.close();
+        weir::check(weir_program_run(program_, nullptr, nullptr, 0, nullptr, 0, &options_));
+        if (is_closed_) pool.close();
     }
 
 private:

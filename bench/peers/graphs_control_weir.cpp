@@ -105,22 +105,30 @@ public:
     }
     weir_value cond(weir_value predicate, builder &then, builder &otherwise, weir_value x) {
         weir_value out = 0;
-        weir::check(weir_graph_add_cond(graph_, name().c_str(), predicate, then.graph_, otherwise.graph_, &x, 1, &out, 1,
-                                        &last_));
+        auto desc = weir::sized<weir_cond_desc>();
+        desc.predicate = predicate, desc.then_graph = then.graph_, desc.else_graph = otherwise.graph_;
+        desc.inputs = &x, desc.num_inputs = 1;
+        weir::check(weir_graph_add_cond(graph_, name().c_str(), &desc, &out, 1, &last_));
         return out;
     }
     weir_value choose(weir_value index, const std::vector<builder> &branches, weir_value x) {
         std::vector<const weir_graph *> raw;
         for (const auto &branch : branches) raw.push_back(branch.graph_.get());
         weir_value out = 0;
-        weir::check(weir_graph_add_case(graph_, name().c_str(), index, raw.data(), raw.size(), &x, 1, &out, 1, &last_));
+        auto desc = weir::sized<weir_case_desc>();
+        desc.index = index, desc.branches = raw.data(), desc.num_branches = raw.size();
+        desc.inputs = &x, desc.num_inputs = 1;
+        weir::check(weir_graph_add_case(graph_, name().c_str(), &desc, &out, 1, &last_));
         return out;
     }
     values loop(builder &condition, builder &body, const values &variables, const values &invariants) {
         values out(variables.size());
-        weir::check(weir_graph_add_while(graph_, name().c_str(), condition.graph_, body.graph_, variables.data(),
-                                         variables.size(), invariants.data(), invariants.size(), 20, out.data(),
-                                         &last_));
+        auto desc = weir::sized<weir_while_desc>();
+        desc.cond_graph = condition.graph_, desc.body_graph = body.graph_;
+        desc.variables = variables.data(), desc.num_variables = variables.size();
+        desc.invariants = invariants.data(), desc.num_invariants = invariants.size();
+        desc.parallel_iterations = 20;
+        weir::check(weir_graph_add_while(graph_, name().c_str(), &desc, out.data(), &last_));
         return out;
     }
     void output(weir_value value) { graph_.add_output(name(), value); }
@@ -158,7 +166,7 @@ public:
         if (on_pool) options_.set_threadpool(graph_pools().back().pool);
     }
     void run() override {
-        weir::check(weir_program_run(program_, nullptr, ins_.data(), ins_.size(), outs_.data(), outs_.size(), options_));
+        weir::check(weir_program_run(program_, nullptr, ins_.data(), ins_.size(), outs_.data(), outs_.size(), &options_));
     }
     std::int32_t result() const override { return *outputs_[0].data<std::int32_t>(); }
 

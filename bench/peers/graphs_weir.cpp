@@ -20,7 +20,7 @@ public:
         if (pool != nullptr) options_.set_threadpool(*pool);
     }
     void run() override {
-        weir::check(weir_program_run(program_, nullptr, nullptr, 0, nullptr, 0, options_));
+        weir::check(weir_program_run(program_, nullptr, nullptr, 0, nullptr, 0, &options_));
     }
 
 private:

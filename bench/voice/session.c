@@ -17,7 +17,7 @@ struct voice_session {
     weir_threadpool *pool;
     weir_engine *engine;
     weir_program *program;
-    weir_run_options *options;
+    weir_run_options options;
     struct listener *listener;
     float probability;
 };
@@ -38,10 +38,9 @@ struct voice_session *voice_open(const char *weights, int32_t rate, int32_t thre
         CHECK(weir_threadpool_attr_set_num_threads(attr, threads));
         CHECK(weir_threadpool_create_builtin(attr, &session->pool));
         weir_threadpool_attr_destroy(attr);
-        CHECK(weir_run_options_create(&session->options));
-        CHECK(weir_run_options_set_threadpool(session->options, session->pool));
     }
-    session->listener = listener_create(session->program, session->engine, rate, session->options);
+    session->options = (weir_run_options){.struct_size = sizeof session->options, .threadpool = session->pool};
+    session->listener = listener_create(session->program, session->engine, rate, &session->options);
     return session;
 }
 

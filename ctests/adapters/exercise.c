@@ -96,7 +96,6 @@ static void network_create(network *net, weir_threadpool *pool) {
     weir_kernel *matmul = NULL, *add = NULL, *relu = NULL, *softmax = NULL;
     weir_tensor_desc x_desc = matrix_desc(ROWS, DEPTH);
     weir_graph *graph = make_graph("network");
-    weir_compile_options *options = NULL;
     weir_node tree[31];
     weir_value x = 0, sum = 0;
 
@@ -130,10 +129,9 @@ static void network_create(network *net, weir_threadpool *pool) {
         CHECK_OK(weir_graph_add_task(graph, name, count_run, &net->tasks, NULL, 20000, &tree[i]));
         if (i > 0) CHECK_OK(weir_graph_add_control_edge(graph, tree[(i - 1) / 2], tree[i]));
     }
-    CHECK_OK(weir_compile_options_create(&options));
-    CHECK_OK(weir_compile_options_set_hop_ns(options, 0)); /* everything is worth handing over */
-    CHECK_OK(weir_graph_compile(graph, &net->engine, 1, options, &net->program));
-    weir_compile_options_destroy(options);
+    const weir_compile_options options = {
+        .struct_size = sizeof options, .hop_ns = WEIR_HOP_NONE}; /* everything is worth handing over */
+    CHECK_OK(weir_graph_compile(graph, &net->engine, 1, &options, &net->program));
     weir_graph_destroy(graph);
     weir_kernel_release(matmul);
     weir_kernel_release(add);

@@ -110,8 +110,6 @@ static void make_objects(void) {
     CHECK_OK(weir_domain_create("good", &good.domain));
     CHECK_OK(weir_stream_attr_create(WEIR_ENGINE_CPU, &good.stream_attr));
     CHECK_OK(weir_kernel_attr_create(&good.kernel_attr));
-    CHECK_OK(weir_compile_options_create(&good.compile_options));
-    CHECK_OK(weir_run_options_create(&good.run_options));
     good.engine = make_engine(good.threadpool);
     good.stream = make_stream(good.engine, WEIR_STREAM_DEFAULT, NULL, NULL);
     good.asynchronous = make_stream(good.engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
@@ -150,21 +148,15 @@ static void rows_of_release(void) {
     ROW(weir_kernel_attr_destroy, (WRONG(kernel)));
     ROW(weir_graph_destroy, (NULL));
     ROW(weir_graph_destroy, (WRONG(program)));
-    ROW(weir_compile_options_destroy, (NULL));
-    ROW(weir_compile_options_destroy, (WRONG(run_options)));
     ROW(weir_program_release, (NULL));
     ROW(weir_program_release, (WRONG(graph)));
-    ROW(weir_run_options_destroy, (NULL));
-    ROW(weir_run_options_destroy, (WRONG(compile_options)));
     ROW(weir_run_release, (NULL));
     ROW(weir_run_release, (WRONG(event)));
 }
 
 static void release_objects(void) {
     weir_run_release(good.run);
-    weir_run_options_destroy(good.run_options);
     weir_program_release(good.program);
-    weir_compile_options_destroy(good.compile_options);
     weir_graph_destroy(good.graph);
     weir_kernel_attr_destroy(good.kernel_attr);
     weir_kernel_release(good.kernel);

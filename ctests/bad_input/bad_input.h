@@ -38,9 +38,7 @@ typedef struct objects {
     weir_buffer *buffer;
     weir_resource *resource;
     weir_graph *graph;
-    weir_compile_options *compile_options;
     weir_program *program;
-    weir_run_options *run_options;
     weir_run *run;
     weir_stream *asynchronous; /* a second stream, for runs */
     const weir_engine_attr *lent_engine_attr;

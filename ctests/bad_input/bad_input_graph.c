@@ -149,33 +149,62 @@ static void rows_of_edges_and_outputs(const builder *b) {
     ROW(weir_graph_dump, (graph, WEIR_DUMP_JSON, buffer, 4, NULL), RANGE, "capacity is 4");
 }
 
+#define COND(...) &(weir_cond_desc){.struct_size = sizeof(weir_cond_desc), .predicate = x, __VA_ARGS__}
+#define CASE(...) &(weir_case_desc){.struct_size = sizeof(weir_case_desc), .index = x, __VA_ARGS__}
+#define WHILE(...) &(weir_while_desc){.struct_size = sizeof(weir_while_desc), __VA_ARGS__}
+
 static void rows_of_control_flow(const builder *b) {
     weir_graph *graph = b->graph, *inner = good.graph;
     const weir_graph *branches[2] = {inner, inner}, *missing[1] = {NULL};
     weir_value x = b->x;
 
-    ROW(weir_graph_add_cond, (NULL, "c", x, inner, inner, NULL, 0, NULL, 0, NULL), INVALID, "graph");
-    ROW(weir_graph_add_cond, (graph, NULL, x, inner, inner, NULL, 0, NULL, 0, NULL), INVALID, "name is NULL");
-    ROW(weir_graph_add_cond, (graph, "c", x, NULL, inner, NULL, 0, NULL, 0, NULL), INVALID, "then_graph is NULL");
-    ROW(weir_graph_add_cond, (graph, "c", x, inner, WRONG(tensor), NULL, 0, NULL, 0, NULL),
-        INVALID, "else_graph: expected a graph, got a tensor");
-    ROW(weir_graph_add_cond, (graph, "c", x, graph, inner, NULL, 0, NULL, 0, NULL), INVALID, "inside of itself");
-    ROW(weir_graph_add_cond, (graph, "c", x, inner, inner, NULL, 1, NULL, 0, NULL), INVALID, "inputs is NULL");
-    ROW(weir_graph_add_cond, (graph, "c", x, inner, inner, &x, 1, &out.value, 99, NULL), INVALID, "num_outputs is 99");
-    ROW(weir_graph_add_case, (NULL, "c", x, branches, 2, NULL, 0, NULL, 0, NULL), INVALID, "graph");
-    ROW(weir_graph_add_case, (graph, "c", x, NULL, 2, NULL, 0, NULL, 0, NULL), INVALID, "branches is NULL");
-    ROW(weir_graph_add_case, (graph, "c", x, branches, 0, NULL, 0, NULL, 0, NULL), INVALID, "num_branches is 0");
-    ROW(weir_graph_add_case, (graph, "c", x, missing, 1, NULL, 0, NULL, 0, NULL), INVALID, "branches[0] is NULL");
-    ROW(weir_graph_add_while, (NULL, "w", inner, inner, NULL, 0, NULL, 0, 1, NULL, NULL), INVALID, "graph");
-    ROW(weir_graph_add_while, (graph, "w", NULL, inner, NULL, 0, NULL, 0, 1, NULL, NULL), INVALID, "cond_graph is NULL");
-    ROW(weir_graph_add_while, (graph, "w", inner, NULL, NULL, 0, NULL, 0, 1, NULL, NULL), INVALID, "body_graph is NULL");
-    ROW(weir_graph_add_while, (graph, "w", inner, inner, NULL, 0, NULL, 0, 0, NULL, NULL),
-        INVALID, "parallel_iterations is 0");
-    ROW(weir_graph_add_while, (graph, "w", inner, inner, NULL, 1, NULL, 0, 1, &out.value, NULL),
-        INVALID, "variables is NULL");
+    ROW(weir_graph_add_cond, (NULL, "c", COND(.then_graph = inner, .else_graph = inner), NULL, 0, NULL),
+        INVALID, "graph");
+    ROW(weir_graph_add_cond, (graph, NULL, COND(.then_graph = inner, .else_graph = inner), NULL, 0, NULL),
+        INVALID, "name is NULL");
+    ROW(weir_graph_add_cond, (graph, "c", NULL, NULL, 0, NULL), INVALID, "desc is NULL");
+    ROW(weir_graph_add_cond, (graph, "c", &(weir_cond_desc){.struct_size = 8}, NULL, 0, NULL),
+        INVALID, "desc->struct_size is 8, expected");
+    ROW(weir_graph_add_cond, (graph, "c", COND(.then_graph = NULL, .else_graph = inner), NULL, 0, NULL),
+        INVALID, "desc->then_graph is NULL");
+    ROW(weir_graph_add_cond, (graph, "c", COND(.then_graph = inner, .else_graph = WRONG(tensor)), NULL, 0, NULL),
+        INVALID, "desc->else_graph: expected a graph, got a tensor");
+    ROW(weir_graph_add_cond, (graph, "c", COND(.then_graph = graph, .else_graph = inner), NULL, 0, NULL),
+        INVALID, "inside of itself");
+    ROW(weir_graph_add_cond, (graph, "c", COND(.then_graph = inner, .else_graph = inner, .num_inputs = 1), NULL, 0, NULL),
+        INVALID, "desc->inputs is NULL");
+    ROW(weir_graph_add_cond, (graph, "c", COND(.then_graph = inner, .else_graph = inner, .inputs = &x, .num_inputs = 1), &out.value, 99, NULL),
+        INVALID, "num_outputs is 99");
+    ROW(weir_graph_add_case, (NULL, "c", CASE(.branches = branches, .num_branches = 2), NULL, 0, NULL),
+        INVALID, "graph");
+    ROW(weir_graph_add_case, (graph, "c", NULL, NULL, 0, NULL), INVALID, "desc is NULL");
+    ROW(weir_graph_add_case, (graph, "c", &(weir_case_desc){.struct_size = 8}, NULL, 0, NULL),
+        INVALID, "desc->struct_size is 8, expected");
+    ROW(weir_graph_add_case, (graph, "c", CASE(.branches = NULL, .num_branches = 2), NULL, 0, NULL),
+        INVALID, "desc->branches is NULL");
+    ROW(weir_graph_add_case, (graph, "c", CASE(.branches = branches, .num_branches = 0), NULL, 0, NULL),
+        INVALID, "num_branches is 0");
+    ROW(weir_graph_add_case, (graph, "c", CASE(.branches = missing, .num_branches = 1), NULL, 0, NULL),
+        INVALID, "desc->branches[0] is NULL");
+    ROW(weir_graph_add_while, (NULL, "w", WHILE(.cond_graph = inner, .body_graph = inner), NULL, NULL),
+        INVALID, "graph");
+    ROW(weir_graph_add_while, (graph, "w", NULL, NULL, NULL), INVALID, "desc is NULL");
+    ROW(weir_graph_add_while, (graph, "w", &(weir_while_desc){.struct_size = 8}, NULL, NULL),
+        INVALID, "desc->struct_size is 8, expected");
+    ROW(weir_graph_add_while, (graph, "w", WHILE(.cond_graph = NULL, .body_graph = inner), NULL, NULL),
+        INVALID, "desc->cond_graph is NULL");
+    ROW(weir_graph_add_while, (graph, "w", WHILE(.cond_graph = inner, .body_graph = NULL), NULL, NULL),
+        INVALID, "desc->body_graph is NULL");
+    ROW(weir_graph_add_while, (graph, "w", WHILE(.cond_graph = inner, .body_graph = inner, .parallel_iterations = -1), NULL, NULL),
+        INVALID, "desc->parallel_iterations is -1, expected 0 (one) or more");
+    ROW(weir_graph_add_while, (graph, "w", WHILE(.cond_graph = inner, .body_graph = inner, .reserved = 1), NULL, NULL),
+        INVALID, "desc->reserved is 1, expected 0");
+    ROW(weir_graph_add_while, (graph, "w", WHILE(.cond_graph = inner, .body_graph = inner, .num_variables = 1), &out.value, NULL),
+        INVALID, "desc->variables is NULL");
     ROW(weir_graph_add_switch, (NULL, "s", x, x, &out.value, &out.value, NULL), INVALID, "graph is NULL");
     ROW(weir_graph_add_switch, (graph, "s", UINT64_MAX, x, &out.value, &out.value, NULL), INVALID, "'s' value");
-    ROW(weir_graph_add_switch, (graph, "s", x, b->foreign_value, &out.value, &out.value, NULL), INVALID, "'s' predicate");
+    ROW(weir_graph_add_switch, (graph, "s", x, b->foreign_value, &out.value, &out.value, NULL),
+        INVALID, "'s' predicate");
     ROW(weir_graph_add_switch, (graph, "s", x, x, NULL, &out.value, NULL), INVALID, "out_false is NULL");
     ROW(weir_graph_add_switch, (graph, "s", x, x, &out.value, NULL, NULL), INVALID, "out_true is NULL");
     ROW(weir_graph_add_merge, (NULL, "m", &x, 1, &out.value, &out.value, NULL), INVALID, "graph is NULL");
@@ -210,26 +239,17 @@ static void rows_of_control_flow(const builder *b) {
     ROW(weir_graph_add_exit, (graph, "e", x, NULL, NULL), INVALID, "out_value is NULL");
 }
 
+#define OPTIONS(...) &(weir_compile_options){.struct_size = sizeof(weir_compile_options), __VA_ARGS__}
+
 static void rows_of_compile(void) {
     weir_engine *engine = good.engine, *missing = NULL, *odd = WRONG(stream);
     weir_graph *graph = good.graph;
+    const struct {
+        weir_compile_options known;
+        uint64_t later;
+    } newer = {.known = {.struct_size = sizeof newer}, .later = 1};
+    weir_compile_options small = {.struct_size = 8}, kept = {.struct_size = sizeof kept};
 
-    ROW(weir_compile_options_create, (NULL), INVALID, "out_options is NULL");
-    ROW(weir_compile_options_set_hop_ns, (NULL, 1), INVALID, "options is NULL");
-    ROW(weir_compile_options_set_hop_ns, (WRONG(run_options), 1),
-        INVALID, "options: expected compile_options, got run_options");
-    ROW(weir_compile_options_get_hop_ns, (NULL, &out.u64), INVALID, "options is NULL");
-    ROW(weir_compile_options_get_hop_ns, (good.compile_options, NULL), INVALID, "out_hop_ns is NULL");
-    ROW(weir_compile_options_set_allow_absent, (NULL, 1), INVALID, "options is NULL");
-    ROW(weir_compile_options_set_allow_absent, (good.compile_options, 2), INVALID, "allow is 2");
-    ROW(weir_compile_options_get_allow_absent, (NULL, &out.i32), INVALID, "options is NULL");
-    ROW(weir_compile_options_get_allow_absent, (good.compile_options, NULL), INVALID, "out_allow is NULL");
-    ROW(weir_compile_options_get_hop_ns, (WRONG(engine_attr), &out.u64), INVALID, "options: expected compile_options");
-    ROW(weir_compile_options_set_blocking_threadpool, (NULL, NULL), INVALID, "options is NULL");
-    ROW(weir_compile_options_set_blocking_threadpool, (good.compile_options, WRONG(stream)),
-        INVALID, "pool: expected a threadpool, got a stream");
-    ROW(weir_compile_options_get_blocking_threadpool, (NULL, NEW(threadpool)), INVALID, "options is NULL");
-    ROW(weir_compile_options_get_blocking_threadpool, (good.compile_options, NULL), INVALID, "out_pool is NULL");
     ROW(weir_graph_compile, (NULL, &engine, 1, NULL, NEW(program)), INVALID, "graph is NULL");
     ROW(weir_graph_compile, (WRONG(program), &engine, 1, NULL, NEW(program)),
         INVALID, "graph: expected a graph, got a program");
@@ -239,8 +259,29 @@ static void rows_of_compile(void) {
     ROW(weir_graph_compile, (graph, &odd, 1, NULL, NEW(program)),
         INVALID, "engines[0]: expected an engine, got a stream");
     ROW(weir_graph_compile, (graph, &engine, SIZE_MAX, NULL, NEW(program)), RANGE, "engines");
-    ROW(weir_graph_compile, (graph, &engine, 1, WRONG(run_options), NEW(program)),
-        INVALID, "options: expected compile_options");
+    ROW(weir_graph_compile, (graph, &engine, 1, WRONG(engine), NEW(program)), INVALID, "options->struct_size is");
+    ROW(weir_graph_compile, (graph, &engine, 1, &small, NEW(program)), INVALID, "options->struct_size is 8, expected");
+    ROW(weir_graph_compile, (graph, &engine, 1, &newer.known, NEW(program)),
+        INVALID, "options sets members that this version of weir does not know");
+    ROW(weir_graph_compile, (graph, &engine, 1, UNALIGNED, NEW(program)), INVALID, "options is not aligned");
+    ROW(weir_graph_compile, (graph, &engine, 1, OPTIONS(.flags = 16 | WEIR_COMPILE_STATISTICS), NEW(program)),
+        INVALID, "options->flags has unknown bits 0x10");
+    ROW(weir_graph_compile, (graph, &engine, 1, OPTIONS(.blocking_threadpool = WRONG(stream)), NEW(program)),
+        INVALID, "options->blocking_threadpool: expected a threadpool, got a stream");
+    ROW(weir_graph_compile, (graph, &engine, 1, OPTIONS(.partial_runs = 257), NEW(program)),
+        RANGE, "options->partial_runs is 257, expected at most 256");
+    ROW(weir_graph_compile, (graph, &engine, 1, OPTIONS(.partial_runs = SIZE_MAX), NEW(program)),
+        RANGE, "options->partial_runs");
+    ROW(weir_graph_compile, (graph, &engine, 1, OPTIONS(.placement = UINT32_MAX), NEW(program)),
+        INVALID, "options->placement is 4294967295, expected 0 (DEFAULT), 1 (KERNEL) or 2 (ANY)");
+    ROW(weir_graph_compile, (graph, &engine, 1, OPTIONS(.segments = 3), NEW(program)),
+        INVALID, "options->segments is 3, expected 0 (TIMED), 1 (NEVER) or 2 (ALWAYS)");
+    ROW(weir_graph_compile, (graph, &engine, 1, OPTIONS(.reserved = 1), NEW(program)),
+        INVALID, "options->reserved is 1, expected 0");
+    ROW(weir_program_get_options, (NULL, &kept), INVALID, "program is NULL");
+    ROW(weir_program_get_options, (WRONG(graph), &kept), INVALID, "program: expected a program, got a graph");
+    ROW(weir_program_get_options, (good.program, NULL), INVALID, "out_options is NULL");
+    ROW(weir_program_get_options, (good.program, &small), INVALID, "out_options->struct_size is 8");
     ROW(weir_graph_compile, (graph, &engine, 1, NULL, NULL), INVALID, "out_program is NULL");
 }
 
@@ -251,12 +292,6 @@ static void rows_of_statistics(void) {
     memset(&stats, 0, sizeof stats);
     stats.struct_size = sizeof stats;
 
-    ROW(weir_compile_options_set_statistics, (NULL, 1), INVALID, "options is NULL");
-    ROW(weir_compile_options_set_statistics, (WRONG(run_options), 1), INVALID, "options: expected compile_options");
-    ROW(weir_compile_options_set_statistics, (good.compile_options, 2), INVALID, "statistics is 2");
-    ROW(weir_compile_options_get_statistics, (NULL, &out.i32), INVALID, "options is NULL");
-    ROW(weir_compile_options_get_statistics, (WRONG(run_options), &out.i32), INVALID, "options: expected compile_options");
-    ROW(weir_compile_options_get_statistics, (good.compile_options, NULL), INVALID, "out_statistics is NULL");
     ROW(weir_program_get_node_stats, (NULL, 0, &stats), INVALID, "program is NULL");
     ROW(weir_program_get_node_stats, (WRONG(run), 0, &stats), INVALID, "program: expected a program, got a run");
     ROW(weir_program_get_node_stats, (program, 0, &stats), PRECONDITION, "was compiled without statistics");

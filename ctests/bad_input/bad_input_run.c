@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Bad input for runs of programs and their settings.
+ * Bad input for runs of programs and their options.
  */
 
 #include "bad_input.h"
@@ -29,8 +29,7 @@ static void rows_of_program_run(weir_tensor *result, weir_tensor *longer) {
     ROW(weir_program_run, (program, NULL, &longer, 1, &result, 1, NULL), INVALID, "'x'");
     ROW(weir_program_run, (program, NULL, &in, 1, &longer, 1, NULL), INVALID, "'y'");
     ROW(weir_program_run, (program, NULL, &in, 1, &in, 1, NULL), INVALID, "output 0");
-    ROW(weir_program_run, (program, NULL, &in, 1, &result, 1, WRONG(compile_options)),
-        INVALID, "options: expected run_options");
+    ROW(weir_program_run, (program, NULL, &in, 1, &result, 1, WRONG(engine)), INVALID, "options->struct_size is");
 }
 
 static void rows_of_program_start(weir_tensor *result, weir_tensor *longer) {
@@ -50,7 +49,7 @@ static void rows_of_program_start(weir_tensor *result, weir_tensor *longer) {
     ROW(weir_program_start, (program, stream, &missing, 1, &result, 1, NULL, NEW(run)), INVALID, "inputs[0] is NULL");
     ROW(weir_program_start, (program, stream, &in, 1, &longer, 1, NULL, NEW(run)), INVALID, "'y'");
     ROW(weir_program_start, (program, stream, &in, 1, &result, 1, WRONG(engine_attr), NEW(run)),
-        INVALID, "options: expected run_options");
+        INVALID, "options->struct_size is");
     ROW(weir_program_start, (program, stream, &in, 1, &result, 1, NULL, NULL), INVALID, "out_run is NULL");
 }
 
@@ -77,45 +76,57 @@ static void hear(void *ctx, weir_status status, weir_run *run) {
     (void)ctx, (void)status, (void)run;
 }
 
-static void rows_of_run_options(void) {
+#define OPTIONS(...) &(weir_run_options){.struct_size = sizeof(weir_run_options), __VA_ARGS__}
+
+static void rows_of_run_options(weir_tensor *result) {
     const weir_notice heard = {.struct_size = sizeof heard, .notify = hear}, nobody = {.struct_size = sizeof nobody};
     const weir_notice reserved = {.struct_size = sizeof reserved, .notify = hear, .reserved = 1};
-    weir_notice kept = {.struct_size = sizeof kept};
-    weir_run_options *options = good.run_options;
-    uint8_t flag = 0, *flags = NULL;
+    const struct {
+        weir_run_options known;
+        uint64_t later;
+    } newer = {.known = {.struct_size = sizeof newer}, .later = 1};
+    const size_t twice[] = {0, 0}, beyond[] = {7};
+    weir_program *program = good.program;
+    weir_stream *stream = good.asynchronous;
+    weir_tensor *in = good.tensor;
+    uint8_t flags[2] = {0};
 
-    ROW(weir_run_options_set_deadline_ns, (NULL, 1), INVALID, "options is NULL");
-    ROW(weir_run_options_set_deadline_ns, (WRONG(run), 1), INVALID, "options: expected run_options, got a run");
-    ROW(weir_run_options_get_deadline_ns, (NULL, &out.u64), INVALID, "options is NULL");
-    ROW(weir_run_options_get_deadline_ns, (options, NULL), INVALID, "out_deadline_ns is NULL");
-    ROW(weir_run_options_get_deadline_ns, (WRONG(program), &out.u64), INVALID, "options: expected run_options");
-    ROW(weir_run_options_set_absent, (NULL, &flag, 1), INVALID, "options is NULL");
-    ROW(weir_run_options_set_absent, (WRONG(run), &flag, 1), INVALID, "options: expected run_options, got a run");
-    ROW(weir_run_options_set_absent, (options, NULL, 1), INVALID, "flags is NULL, but its length is 1");
-    ROW(weir_run_options_get_absent, (NULL, &flags, &out.size), INVALID, "options is NULL");
-    ROW(weir_run_options_get_absent, (options, NULL, &out.size), INVALID, "out_flags is NULL");
-    ROW(weir_run_options_get_absent, (options, &flags, NULL), INVALID, "out_count is NULL");
-    ROW(weir_run_options_set_deterministic, (NULL, 1), INVALID, "options is NULL");
-    ROW(weir_run_options_set_deterministic, (WRONG(compile_options), 1), INVALID, "options: expected run_options");
-    ROW(weir_run_options_set_deterministic, (options, 2), INVALID, "deterministic is 2");
-    ROW(weir_run_options_get_deterministic, (NULL, &out.i32), INVALID, "options is NULL");
-    ROW(weir_run_options_get_deterministic, (WRONG(compile_options), &out.i32), INVALID, "options: expected run_options");
-    ROW(weir_run_options_get_deterministic, (options, NULL), INVALID, "out_deterministic is NULL");
-    ROW(weir_run_options_set_finish_independent, (NULL, 1), INVALID, "options is NULL");
-    ROW(weir_run_options_set_finish_independent, (WRONG(compile_options), 1), INVALID, "options: expected run_options");
-    ROW(weir_run_options_set_finish_independent, (options, 2), INVALID, "finish is 2");
-    ROW(weir_run_options_get_finish_independent, (NULL, &out.i32), INVALID, "options is NULL");
-    ROW(weir_run_options_get_finish_independent, (WRONG(compile_options), &out.i32), INVALID, "options: expected run_options");
-    ROW(weir_run_options_get_finish_independent, (options, NULL), INVALID, "out_finish is NULL");
-    ROW(weir_run_options_set_notice, (NULL, &heard), INVALID, "options is NULL");
-    ROW(weir_run_options_set_notice, (WRONG(run), &heard), INVALID, "options: expected run_options, got a run");
-    ROW(weir_run_options_set_notice, (options, &nobody), INVALID, "notice has neither a function nor an eventfd");
-    ROW(weir_run_options_set_notice, (options, &reserved), INVALID, "notice->reserved is 1, expected 0");
-    ROW(weir_run_options_set_notice, (options, UNALIGNED), INVALID, "notice is not aligned");
-    ROW(weir_run_options_get_notice, (NULL, &kept), INVALID, "options is NULL");
-    ROW(weir_run_options_get_notice, (options, NULL), INVALID, "out_notice is NULL");
-    ROW(weir_run_options_get_notice, (options, UNALIGNED), INVALID, "out_notice is not aligned");
-    ROW(weir_run_options_get_notice, (WRONG(run), &kept), INVALID, "options: expected run_options, got a run");
+    ROW(weir_program_run, (program, NULL, &in, 1, &result, 1, &(weir_run_options){.struct_size = 8}),
+        INVALID, "options->struct_size is 8, expected");
+    ROW(weir_program_run, (program, NULL, &in, 1, &result, 1, &newer.known),
+        INVALID, "options sets members that this version of weir does not know");
+    ROW(weir_program_run, (program, NULL, &in, 1, &result, 1, UNALIGNED), INVALID, "options is not aligned");
+    ROW(weir_program_run, (program, NULL, &in, 1, &result, 1, OPTIONS(.flags = 8 | WEIR_RUN_NO_WAIT)),
+        INVALID, "options->flags has unknown bits 0x8");
+    ROW(weir_program_run, (program, NULL, &in, 1, &result, 1, OPTIONS(.threadpool = WRONG(stream))),
+        INVALID, "options->threadpool: expected a threadpool, got a stream");
+    ROW(weir_program_run, (program, NULL, &in, 1, &result, 1, OPTIONS(.num_absent = 1)),
+        INVALID, "options->absent is NULL, but its length is 1");
+    ROW(weir_program_run, (program, NULL, &in, 1, &result, 1, OPTIONS(.absent = flags, .num_absent = 2)),
+        INVALID, "options->num_absent is 2, the run has 1 outputs");
+    ROW(weir_program_run, (program, NULL, &in, 1, &result, 1, OPTIONS(.absent = flags)),
+        INVALID, "options->num_absent is 0, the run has 1 outputs");
+    ROW(weir_program_run, (program, NULL, &in, 1, &result, 1, OPTIONS(.num_outputs = 1)),
+        INVALID, "options->outputs is NULL, but its length is 1");
+    ROW(weir_program_run, (program, NULL, &in, 1, &result, 1, OPTIONS(.outputs = twice, .num_outputs = SIZE_MAX)),
+        RANGE, "options->outputs");
+    ROW(weir_program_run, (program, NULL, &in, 1, &result, 1, OPTIONS(.outputs = beyond, .num_outputs = 1)),
+        PRECONDITION, "was compiled without partial runs");
+    ROW(weir_program_run, (program, NULL, &in, 1, &result, 1, OPTIONS(.notice = &heard)),
+        INVALID, "options->notice is given, which is for runs on asynchronous streams");
+    ROW(weir_program_start, (program, stream, &in, 1, &result, 1, OPTIONS(.flags = UINT64_MAX), NEW(run)),
+        INVALID, "options->flags has unknown bits");
+    ROW(weir_program_start, (program, stream, &in, 1, &result, 1, OPTIONS(.notice = &nobody), NEW(run)),
+        INVALID, "options->notice has neither a function nor an eventfd");
+    ROW(weir_program_start, (program, stream, &in, 1, &result, 1, OPTIONS(.notice = &reserved), NEW(run)),
+        INVALID, "options->notice->reserved is 1, expected 0");
+    ROW(weir_program_start, (program, stream, &in, 1, &result, 1, OPTIONS(.notice = UNALIGNED), NEW(run)),
+        INVALID, "options->notice is not aligned");
+    ROW(weir_program_run_many, (program, 1, &in, 1, &result, 1, OPTIONS(.flags = 8)), INVALID, "options->flags");
+    ROW(weir_program_run_many, (program, 1, &in, 1, &result, 1, OPTIONS(.notice = &heard)),
+        INVALID, "options->notice is given");
+    ROW(weir_program_run_many, (program, 1, &in, 1, &result, 1, OPTIONS(.absent = flags, .num_absent = 1)),
+        INVALID, "options->absent is given, which is for one run");
     ROW(weir_run_notify, (NULL, &heard), INVALID, "run is NULL");
     ROW(weir_run_notify, (WRONG(event), &heard), INVALID, "run: expected a run, got an event");
     ROW(weir_run_notify, (good.run, NULL), INVALID, "notice is NULL");
@@ -123,22 +134,10 @@ static void rows_of_run_options(void) {
 }
 
 static void rows_of_runs(void) {
-    weir_run_options *options = good.run_options;
-
-    ROW(weir_run_options_create, (NULL), INVALID, "out_options is NULL");
-    ROW(weir_run_options_set_threadpool, (NULL, good.threadpool), INVALID, "options is NULL");
-    ROW(weir_run_options_set_threadpool, (WRONG(compile_options), good.threadpool),
-        INVALID, "options: expected run_options");
-    ROW(weir_run_options_set_threadpool, (options, WRONG(stream)),
-        INVALID, "pool: expected a threadpool, got a stream");
-    ROW(weir_run_options_get_threadpool, (NULL, NEW(threadpool)), INVALID, "options is NULL");
-    ROW(weir_run_options_get_threadpool, (options, NULL), INVALID, "out_pool is NULL");
-    ROW(weir_run_options_get_threadpool, (WRONG(run), NEW(threadpool)),
-        INVALID, "options: expected run_options, got a run");
     ROW(weir_run_retain, (NULL), INVALID, "run is NULL");
     ROW(weir_run_retain, (WRONG(program)), INVALID, "run: expected a run, got a program");
     ROW(weir_run_synchronize, (NULL, 0), INVALID, "run is NULL");
-    ROW(weir_run_synchronize, (WRONG(run_options), 0), INVALID, "run: expected a run, got run_options");
+    ROW(weir_run_synchronize, (WRONG(engine_attr), 0), INVALID, "run: expected a run, got an engine_attr");
     ROW(weir_run_query, (NULL, &out.i32), INVALID, "run is NULL");
     ROW(weir_run_query, (good.run, NULL), INVALID, "out_done is NULL");
     ROW(weir_run_query, (WRONG(event), &out.i32), INVALID, "run: expected a run, got an event");
@@ -152,7 +151,7 @@ void bad_input_run(void) {
     rows_of_program_start(result, longer);
     rows_of_runs();
     rows_of_failures();
-    rows_of_run_options();
+    rows_of_run_options(result);
     weir_tensor_release(result);
     weir_tensor_release(longer);
 }

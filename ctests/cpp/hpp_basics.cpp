@@ -17,7 +17,7 @@
 static_assert(std::is_copy_constructible_v<weir::engine> && std::is_nothrow_move_constructible_v<weir::engine>);
 static_assert(std::is_copy_assignable_v<weir::stream> && std::is_nothrow_move_assignable_v<weir::stream>);
 static_assert(!std::is_copy_constructible_v<weir::graph> && std::is_nothrow_move_constructible_v<weir::graph>);
-static_assert(!std::is_copy_assignable_v<weir::run_options> && std::is_nothrow_move_assignable_v<weir::run_options>);
+static_assert(std::is_trivially_copyable_v<weir::run_options> && std::is_trivially_copyable_v<weir::compile_options>);
 static_assert(std::is_base_of_v<std::runtime_error, weir::error>);
 
 static void test_handles() {

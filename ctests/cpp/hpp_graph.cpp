@@ -44,7 +44,7 @@ struct network {
         graph.add_output("scores", soft.output());
         graph.add_output("classes", best.output());
         EXPECT(graph.dump(WEIR_DUMP_DOT).find("dense") != std::string::npos);
-        program = graph.compile({engine}, weir::compile_options().set_hop_ns(0));
+        program = graph.compile({engine}, weir::compile_options().set_hop_ns(WEIR_HOP_NONE));
     }
 };
 
@@ -110,12 +110,13 @@ void test_notices(const weir::threadpool &pool) {
     const int fd = eventfd(0, EFD_NONBLOCK);
     {
         weir::run_options options;
-        options.set_notice([calls](weir_status status) {
+        const auto hear = [calls](weir_status status) {
             EXPECT(status == WEIR_OK);
             ++*calls;
             throw std::runtime_error("lost");
-        });
-        net.program.run(stream, {f.x}, {f.scores, f.classes}, options);
+        };
+        net.program.run(stream, {f.x}, {f.scores, f.classes}, options, hear);
+        net.program.run(stream, {f.x}, {f.scores, f.classes}, options.set_deadline_ns(10000000000), hear);
         auto run = net.program.start(stream, {f.x}, {f.scores, f.classes}, options);
         run.notify([calls, raw = run.get()](weir_status status, weir_run *told) {
             EXPECT(status == WEIR_OK && told == raw);
@@ -125,13 +126,22 @@ void test_notices(const weir::threadpool &pool) {
         stream.record(event);
         event.notify([calls](weir_status status) { *calls += status == WEIR_OK; });
         event.notify_fd(fd);
-        options.set_notice_fd(fd);
+        auto raise = weir::sized<weir_notice>();
+        raise.event_fd = fd;
+        options.notice = &raise;
         net.program.run(stream, {f.x}, {f.scores, f.classes}, options);
         stream.synchronize();
-        options.clear_notice();
         bool refused = false;
         try {
             event.notify_fd(-1);
+        } catch (const weir::error &e) {
+            refused = e.code() == WEIR_INVALID_ARGUMENT;
+        }
+        EXPECT(refused);
+        // On a synchronous stream there is none, and what it holds is let go all the same.
+        refused = false;
+        try {
+            net.program.run(weir::stream(net.engine), {f.x}, {f.scores, f.classes}, {}, hear);
         } catch (const weir::error &e) {
             refused = e.code() == WEIR_INVALID_ARGUMENT;
         }

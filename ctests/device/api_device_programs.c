@@ -143,7 +143,9 @@ static weir_value add_loop(drawing *d, weir_graph *graph, const ports *p, weir_v
     CHECK_OK(weir_graph_add_output(body, "i", next[0]));
     CHECK_OK(weir_graph_add_output(body, "v", next[1]));
     weir_value variables[2] = {p->from, v}, invariants[4] = {p->limit, p->step, w, p->index};
-    CHECK_OK(weir_graph_add_while(graph, name_of(d, "while"), condition, body, variables, 2, invariants, 4, 1, last, NULL));
+    CHECK_OK(weir_graph_add_while(graph, name_of(d, "while"), &(weir_while_desc){.struct_size = sizeof(weir_while_desc),
+        .cond_graph = condition, .body_graph = body, .variables = variables, .num_variables = 2,
+        .invariants = invariants, .num_invariants = 4}, last, NULL));
     weir_graph_destroy(condition);
     weir_graph_destroy(body);
     return last[1];
@@ -166,9 +168,15 @@ static void draw_nodes(drawing *d, weir_graph *graph, const ports *p, int count,
             weir_graph *branches[3] = {inner_graph(d, depth - 1), inner_graph(d, depth - 1), inner_graph(d, depth - 1)};
             if (what == 3) {
                 weir_value chosen = call(d, graph, "reaches", d->k->reaches, p->from, &p->limit);
-                CHECK_OK(weir_graph_add_cond(graph, name_of(d, "cond"), chosen, branches[0], branches[1], given, 6, &made, 1, NULL));
+                CHECK_OK(weir_graph_add_cond(graph, name_of(d, "cond"),
+                    &(weir_cond_desc){.struct_size = sizeof(weir_cond_desc), .predicate = chosen,
+                    .then_graph = branches[0], .else_graph = branches[1], .inputs = given, .num_inputs = 6}, &made, 1,
+                    NULL));
             } else {
-                CHECK_OK(weir_graph_add_case(graph, name_of(d, "case"), p->index, (const weir_graph *const *)branches, 3, given, 6, &made, 1, NULL));
+                CHECK_OK(weir_graph_add_case(graph, name_of(d, "case"),
+                    &(weir_case_desc){.struct_size = sizeof(weir_case_desc), .index = p->index,
+                    .branches = (const weir_graph *const *)branches, .num_branches = 3, .inputs = given,
+                    .num_inputs = 6}, &made, 1, NULL));
             }
             for (int j = 0; j < 3; j++) weir_graph_destroy(branches[j]);
         }
@@ -179,11 +187,10 @@ static void draw_nodes(drawing *d, weir_graph *graph, const ports *p, int count,
 }
 
 /* The graph of a seed, compiled for an engine; its inputs and outputs are there if `resident`. */
-static weir_status compile_drawn(uint64_t seed, weir_engine *engine, weir_engine *cpu, int32_t segments, bool resident, weir_program **out) {
+static weir_status compile_drawn(uint64_t seed, weir_engine *engine, weir_engine *cpu, weir_segments segments, bool resident, weir_program **out) {
     kernels k = {NULL, NULL, NULL, NULL};
     weir_status status = make_kernels(engine, &k);
     weir_graph *graph = NULL;
-    weir_compile_options *options = NULL;
     weir_engine *engines[2] = {cpu, engine};
     if (status == WEIR_OK) {
         drawing d = {&k, seed, 0};
@@ -195,10 +202,8 @@ static weir_status compile_drawn(uint64_t seed, weir_engine *engine, weir_engine
         CHECK_OK(weir_graph_add_output(graph, "z", outputs[1]));
         for (size_t i = 0; resident && i < 6; i++) CHECK_OK(weir_graph_set_port_engine(graph, WEIR_PORT_INPUT, i, engine));
         for (size_t i = 0; resident && i < 2; i++) CHECK_OK(weir_graph_set_port_engine(graph, WEIR_PORT_OUTPUT, i, engine));
-        CHECK_OK(weir_compile_options_create(&options));
-        CHECK_OK(weir_compile_options_set_segments(options, segments));
-        status = weir_graph_compile(graph, engines, engine == cpu ? 1 : 2, options, out);
-        weir_compile_options_destroy(options);
+        const weir_compile_options options = {.struct_size = sizeof options, .segments = segments};
+        status = weir_graph_compile(graph, engines, engine == cpu ? 1 : 2, &options, out);
         weir_graph_destroy(graph);
     }
     release_kernels(&k);
@@ -245,14 +250,14 @@ static weir_status run_resident(weir_program *program, weir_engine *engine, weir
 }
 
 /* One program, some runs; each gives what the host gives. */
-static weir_status run_program(const board *on, uint64_t seed, int32_t segments, bool resident, int runs, char *report, size_t capacity) {
+static weir_status run_program(const board *on, uint64_t seed, weir_segments segments, bool resident, int runs, char *report, size_t capacity) {
     weir_engine *cpu = cpu_engine(), *engine = NULL;
     weir_program *program = NULL, *model = NULL;
     weir_stream *stream = NULL;
     weir_tensor *in[6], *out[2], *expected[2];
     make_tensors(cpu, in, out);
     for (int i = 0; i < 2; i++) expected[i] = make_tensor(cpu, vector_desc(LEN));
-    CHECK_OK(compile_drawn(seed, cpu, cpu, 0, false, &model));
+    CHECK_OK(compile_drawn(seed, cpu, cpu, WEIR_SEGMENTS_NEVER, false, &model));
     weir_status status = engine_of(on, &engine);
     if (status == WEIR_OK) status = compile_drawn(seed, engine, cpu, segments, resident, &program);
     if (status == WEIR_OK && resident) status = weir_stream_create(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, &stream);
@@ -263,7 +268,7 @@ static weir_status run_program(const board *on, uint64_t seed, int32_t segments,
         status = resident ? run_resident(program, engine, stream, in, out) : weir_program_run(program, NULL, in, 6, out, 2, NULL);
         for (int i = 0; i < 2 && status == WEIR_OK; i++) {
             if (memcmp(floats(out[i]), floats(expected[i]), LEN * sizeof(float)) == 0) continue;
-            fprintf(stderr, "seed %llu, segments %d, resident %d, run %d, output %d\n", (unsigned long long)seed, segments, resident, run, i);
+            fprintf(stderr, "seed %llu, segments %u, resident %d, run %d, output %d\n", (unsigned long long)seed, segments, resident, run, i);
             check_failed(__FILE__, __LINE__, "the same values as on the host", on->name);
         }
     }
@@ -289,7 +294,7 @@ static void test_graphs(const char *name, uint64_t capabilities, uint32_t max_st
     test_device_refuse_control(on.device, refuses);
     for (int seed = 1; seed <= rounds; seed++) {
         for (int way = 0; way < 4; way++) {
-            weir_status status = run_program(&on, (uint64_t)seed, way % 2 == 0 ? 2 : 1, way >= 2, 4, report, sizeof report);
+            weir_status status = run_program(&on, (uint64_t)seed, way % 2 == 0 ? WEIR_SEGMENTS_ALWAYS : WEIR_SEGMENTS_TIMED, way >= 2, 4, report, sizeof report);
             if (status != WEIR_OK) {
                 fprintf(stderr, "%s: seed %d, way %d\n", name, seed, way);
                 check_failed(__FILE__, __LINE__, "run_program", report);
@@ -454,7 +459,7 @@ static void test_sweep(const char *name, uint64_t capabilities, const swept *fun
                 weir_runtime_info before = runtime_info();
                 uint64_t seed = 3 + (uint64_t)k % 5;
                 test_device_plan(on.device, functions[f].function, k, codes[c]);
-                weir_status status = run_program(&on, seed, 2, k % 2 == 0, 3, report, sizeof report);
+                weir_status status = run_program(&on, seed, WEIR_SEGMENTS_ALWAYS, k % 2 == 0, 3, report, sizeof report);
                 bool hit = test_device_hit(on.device);
                 test_device_plan(on.device, "", 0, 0);
                 check_released(&before);

@@ -77,7 +77,6 @@ static weir_status compile_net(const bed *b, int32_t regions, weir_program **out
     weir_engine *engines[2] = {b->cpu, b->engine};
     weir_tensor *w = weights(b, matrix_desc(IN, OUT), 3), *bias = weights(b, matrix_desc(1, OUT), 5);
     weir_graph *graph = make_graph("net");
-    weir_compile_options *options = NULL;
     weir_value x, of_w, of_bias;
     CHECK_OK(weir_graph_add_input(graph, "x", &input, &x));
     CHECK_OK(weir_graph_add_constant(graph, "w", w, &of_w));
@@ -89,13 +88,9 @@ static weir_status compile_net(const bed *b, int32_t regions, weir_program **out
     weir_value last = node(graph, "last", b->add, rectified, &of_bias);
     CHECK_OK(weir_graph_add_output(graph, "y", last));
     CHECK_OK(weir_graph_add_output(graph, "rectified", rectified));
-    CHECK_OK(weir_compile_options_create(&options));
-    CHECK_OK(weir_compile_options_set_regions(options, regions));
-    int32_t set = -1;
-    CHECK_OK(weir_compile_options_get_regions(options, &set));
-    CHECK_EQ(set, regions);
-    weir_status status = weir_graph_compile(graph, engines, 2, options, out_program);
-    weir_compile_options_destroy(options);
+    const weir_compile_options options = {
+        .struct_size = sizeof options, .flags = regions ? 0 : WEIR_COMPILE_NO_REGIONS};
+    weir_status status = weir_graph_compile(graph, engines, 2, &options, out_program);
     weir_graph_destroy(graph);
     /* The program keeps them. */
     weir_tensor_release(w);

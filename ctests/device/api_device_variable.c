@@ -268,7 +268,9 @@ static void loop(weir_engine *device, int32_t trips) {
     CHECK_OK(weir_graph_add_kernel(body, "more", sum, stepped, 2, &more, 1, NULL));
     CHECK_OK(weir_graph_add_kernel(body, "put", k.assign, &more, 1, NULL, 0, &put));
     CHECK_OK(weir_graph_add_output(body, "i", next));
-    CHECK_OK(weir_graph_add_while(graph, "loop", condition, body, in, 1, in + 1, 3, 4, out, NULL));
+    CHECK_OK(weir_graph_add_while(graph, "loop", &(weir_while_desc){.struct_size = sizeof(weir_while_desc),
+        .cond_graph = condition, .body_graph = body, .variables = in, .num_variables = 1, .invariants = in + 1,
+        .num_invariants = 3, .parallel_iterations = 4}, out, NULL));
     CHECK_OK(weir_graph_add_output(graph, "i", out[0]));
     weir_program *program = NULL;
     CHECK_OK(weir_graph_compile(graph, engines, 2, NULL, &program));

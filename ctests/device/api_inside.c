@@ -133,7 +133,6 @@ static void test_graph(weir_engine *engine, int nodes, int shared) {
     weir_tensor_desc desc = vector_desc(WIDTH);
     weir_kernel *kernel = make_kernel(engine, 0);
     weir_graph *graph = make_graph("inside");
-    weir_compile_options *options = NULL;
     weir_program *program = NULL;
     weir_value x, y;
     weir_tensor *in = make_tensor(engine, desc), *outs[8];
@@ -146,10 +145,9 @@ static void test_graph(weir_engine *engine, int nodes, int shared) {
         CHECK_OK(weir_graph_add_output(graph, name, y));
         outs[i] = make_tensor(engine, desc);
     }
-    CHECK_OK(weir_compile_options_create(&options));
-    if (shared) CHECK_OK(weir_compile_options_set_hop_ns(options, 0));
-    CHECK_OK(weir_graph_compile(graph, &engine, 1, options, &program));
-    weir_compile_options_destroy(options);
+    weir_compile_options options = {.struct_size = sizeof options};
+    if (shared) options.hop_ns = WEIR_HOP_NONE;
+    CHECK_OK(weir_graph_compile(graph, &engine, 1, &options, &program));
     fill(in, 1);
     CHECK_OK(weir_program_run(program, NULL, &in, 1, outs, (size_t)nodes, NULL));
     expect(nodes);

@@ -269,8 +269,7 @@ static void open_nodes_follow_the_data(weir_engine *cpu, weir_engine *device) {
     const weir_tensor_desc desc = vector_desc(LEN);
     weir_graph *graph = make_graph("open");
     weir_kernel *add = NULL, *relu = NULL;
-    weir_compile_options *options = NULL;
-    weir_placement placement = WEIR_PLACEMENT_DEFAULT;
+    const weir_compile_options options = {.struct_size = sizeof options, .placement = WEIR_PLACEMENT_ANY};
     weir_value x, y, values[2], sum, end;
     weir_node first, last;
     CHECK_OK(weir_kernel_create_add(cpu, NULL, NULL, &add));
@@ -285,12 +284,6 @@ static void open_nodes_follow_the_data(weir_engine *cpu, weir_engine *device) {
     CHECK_OK(weir_graph_set_port_engine(graph, WEIR_PORT_INPUT, 0, device));
     CHECK_OK(weir_graph_set_port_engine(graph, WEIR_PORT_OUTPUT, 0, device));
     CHECK_CODE(weir_graph_set_placement(graph, x, WEIR_PLACEMENT_ANY), WEIR_INVALID_ARGUMENT, "is no node of this graph");
-    CHECK_OK(weir_compile_options_create(&options));
-    CHECK_OK(weir_compile_options_get_placement(options, &placement));
-    CHECK_EQ(placement, WEIR_PLACEMENT_KERNEL);
-    CHECK_OK(weir_compile_options_set_placement(options, WEIR_PLACEMENT_ANY));
-    CHECK_OK(weir_compile_options_get_placement(options, &placement));
-    CHECK_EQ(placement, WEIR_PLACEMENT_ANY);
 
     /* All where their kernels are; all open; one open; all open but one. */
     const struct {
@@ -300,9 +293,9 @@ static void open_nodes_follow_the_data(weir_engine *cpu, weir_engine *device) {
         const char *report;
     } cases[] = {
         {NULL, WEIR_PLACEMENT_DEFAULT, WEIR_PLACEMENT_DEFAULT, 0, NULL},
-        {options, WEIR_PLACEMENT_DEFAULT, WEIR_PLACEMENT_DEFAULT, 2, "'sum' on emulated:5: 256 bytes cross, 256 on cpu:0"},
+        {&options, WEIR_PLACEMENT_DEFAULT, WEIR_PLACEMENT_DEFAULT, 2, "'sum' on emulated:5: 256 bytes cross, 256 on cpu:0"},
         {NULL, WEIR_PLACEMENT_DEFAULT, WEIR_PLACEMENT_ANY, 0, "'end' on cpu:0: 256 bytes cross, 256 on emulated:5"},
-        {options, WEIR_PLACEMENT_KERNEL, WEIR_PLACEMENT_DEFAULT, 0, "'end' on cpu:0"},
+        {&options, WEIR_PLACEMENT_KERNEL, WEIR_PLACEMENT_DEFAULT, 0, "'end' on cpu:0"},
     };
     weir_tensor *inputs[] = {make_tensor(device, desc), on_host(cpu, 2)}, *output = make_tensor(device, desc);
     weir_stream *stream = NULL;
@@ -316,6 +309,9 @@ static void open_nodes_follow_the_data(weir_engine *cpu, weir_engine *device) {
         CHECK_OK(weir_graph_set_placement(graph, first, cases[i].first));
         CHECK_OK(weir_graph_set_placement(graph, last, cases[i].last));
         CHECK_OK(weir_graph_compile(graph, order, 2, cases[i].options, &program));
+        weir_compile_options kept = {.struct_size = sizeof kept};
+        CHECK_OK(weir_program_get_options(program, &kept));
+        CHECK_EQ(kept.placement, cases[i].options == NULL ? WEIR_PLACEMENT_KERNEL : WEIR_PLACEMENT_ANY);
         CHECK_OK(weir_program_report(program, WEIR_REPORT_TEXT, report, sizeof report, &length));
         if (cases[i].report != NULL && strstr(report, cases[i].report) == NULL) printf("FAILED: case %d: %s\n", (int)i, report);
         CHECK(cases[i].report == NULL ? strstr(report, "were open") == NULL : strstr(report, cases[i].report) != NULL);
@@ -328,7 +324,6 @@ static void open_nodes_follow_the_data(weir_engine *cpu, weir_engine *device) {
         CHECK(first_of(stream, output, cpu) == 2);
         weir_program_release(program);
     }
-    weir_compile_options_destroy(options);
     weir_stream_release(stream);
     weir_tensor_release(output);
     weir_tensor_release(inputs[0]);
@@ -369,7 +364,9 @@ static weir_program *make_loop(weir_engine *cpu, weir_engine *engine, const weir
     CHECK_OK(weir_graph_add_output(body, "i", next[0]));
     CHECK_OK(weir_graph_add_output(body, "state", next[1]));
     for (int i = 0; i < 4; i++) CHECK_OK(weir_graph_add_input(graph, names[i], i % 2 == 0 ? &one : &all, &values[i]));
-    CHECK_OK(weir_graph_add_while(graph, "while", condition, body, values, 2, values + 2, 2, 1, last, NULL));
+    CHECK_OK(weir_graph_add_while(graph, "while", &(weir_while_desc){.struct_size = sizeof(weir_while_desc),
+        .cond_graph = condition, .body_graph = body, .variables = values, .num_variables = 2, .invariants = values + 2,
+        .num_invariants = 2}, last, NULL));
     CHECK_OK(weir_graph_add_output(graph, "state", last[1]));
     CHECK_OK(weir_graph_set_port_engine(graph, WEIR_PORT_INPUT, 1, engine));
     CHECK_OK(weir_graph_set_port_engine(graph, WEIR_PORT_OUTPUT, 0, engine));
@@ -386,21 +383,17 @@ static weir_program *make_loop(weir_engine *cpu, weir_engine *engine, const weir
 /* A loop whose state and predicate stay on the device: it decides itself, or the host has the predicate brought
  * back. */
 static void a_loop_stays_on_its_device(weir_engine *cpu, weir_engine *device) {
-    weir_compile_options *options = NULL;
     weir_stream *stream = NULL;
     CHECK_OK(weir_stream_create(device, 0, NULL, &stream));
-    CHECK_OK(weir_compile_options_create(&options));
     weir_tensor *first = make_tensor(cpu, vector_desc(1)), *most = make_tensor(cpu, vector_desc(1)), *x = on_host(cpu, 3);
     weir_tensor *inputs[] = {first, make_tensor(device, vector_desc(LEN)), most, x}, *output = make_tensor(device, vector_desc(LEN));
     floats(first)[0] = 0;
     for (int32_t by_device = 1; by_device >= 0; by_device--) {
-        int32_t kept = -1;
+        const weir_compile_options options = {
+            .struct_size = sizeof options, .flags = by_device ? 0 : WEIR_COMPILE_NO_DEVICE_CONTROL};
         char report[8192];
         size_t length = 0;
-        CHECK_OK(weir_compile_options_set_device_control(options, by_device));
-        CHECK_OK(weir_compile_options_get_device_control(options, &kept));
-        CHECK_EQ(kept, by_device);
-        weir_program *program = make_loop(cpu, device, options);
+        weir_program *program = make_loop(cpu, device, &options);
         CHECK_OK(weir_program_report(program, WEIR_REPORT_TEXT, report, sizeof report, &length));
         const char *who = by_device ? "'while' on emulated:5: by the device\n" : "'while' on emulated:5: by the host: the compile options say so\n";
         if (strstr(report, who) == NULL) printf("FAILED: %s\n", report);
@@ -422,7 +415,6 @@ static void a_loop_stays_on_its_device(weir_engine *cpu, weir_engine *device) {
     }
     for (int i = 0; i < 4; i++) weir_tensor_release(inputs[i]);
     weir_tensor_release(output);
-    weir_compile_options_destroy(options);
     weir_stream_release(stream);
     check_races(device);
 }

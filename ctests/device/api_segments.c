@@ -61,22 +61,20 @@ int main(void) {
     weir_engine *cpu = make_engine(NULL), *device = NULL;
     const weir_emulation emulation = {.struct_size = sizeof emulation, .flags = WEIR_EMULATION_CHECK};
     weir_engine_attr *attr = NULL;
-    weir_compile_options *options = NULL;
-    int32_t kept = -1;
     float first[LEN];
     CHECK_OK(weir_engine_attr_create(WEIR_ENGINE_EMULATED, &attr));
     CHECK_OK(weir_engine_attr_set_emulation(attr, &emulation));
     CHECK_OK(weir_engine_create(WEIR_ENGINE_EMULATED, 0, attr, &device));
     weir_engine_attr_destroy(attr);
-    CHECK_OK(weir_compile_options_create(&options));
-    CHECK_OK(weir_compile_options_get_segments(options, &kept));
-    CHECK_EQ(kept, 1);
 
-    for (int32_t segments = 2; segments >= 0; segments--) {
-        CHECK_OK(weir_compile_options_set_segments(options, segments));
-        CHECK_OK(weir_compile_options_get_segments(options, &kept));
-        CHECK_EQ(kept, segments);
-        weir_program *program = make_program(cpu, device, options);
+    static const weir_segments all[] = {WEIR_SEGMENTS_ALWAYS, WEIR_SEGMENTS_TIMED, WEIR_SEGMENTS_NEVER};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const int recorded = all[i] != WEIR_SEGMENTS_NEVER;
+        weir_compile_options options = {.struct_size = sizeof options, .segments = all[i]};
+        weir_program *program = make_program(cpu, device, &options);
+        options.segments = 7;
+        CHECK_OK(weir_program_get_options(program, &options));
+        CHECK_EQ(options.segments, all[i]);
         weir_tensor *x = make_tensor(cpu, vector_desc(LEN)), *y = make_tensor(cpu, vector_desc(LEN));
         int quiet = 0;
         for (int i = 0; i < LEN; i++) floats(x)[i] = (float)i / LEN;
@@ -85,16 +83,16 @@ int main(void) {
             CHECK_OK(weir_program_run(program, NULL, &x, 1, &y, 1, NULL));
             const weir_emulated_counters after = counters_of(device);
             CHECK_EQ(after.launches - before.launches, NODES);
-            CHECK_EQ(after.replays - before.replays, segments > 0 && run > 0 ? 1 : 0);
-            if (segments > 0 && run > 0) CHECK_EQ(after.records - before.records, 2);
-            if (segments == 2 && run == 0) memcpy(first, floats(y), sizeof first);
+            CHECK_EQ(after.replays - before.replays, recorded && run > 0 ? 1 : 0);
+            if (recorded && run > 0) CHECK_EQ(after.records - before.records, 2);
+            if (all[i] == WEIR_SEGMENTS_ALWAYS && run == 0) memcpy(first, floats(y), sizeof first);
             CHECK(memcmp(first, floats(y), sizeof first) == 0);
         }
-        check_report(program, segments > 0 ? "\"segments\":1" : "\"segments\":0");
-        check_report(program, segments > 0 ? "\"replayed_runs\":4" : "\"replayed_runs\":0");
-        check_report(program, segments > 0 ? "\"segments_why\":\"yes, " : "\"segments_why\":\"no, the compile options");
+        check_report(program, recorded ? "\"segments\":1" : "\"segments\":0");
+        check_report(program, recorded ? "\"replayed_runs\":4" : "\"replayed_runs\":0");
+        check_report(program, recorded ? "\"segments_why\":\"yes, " : "\"segments_why\":\"no, the compile options");
         /* One stream leaves nothing to try. */
-        check_report(program, segments > 0 ? "\"way\":\"recordings, no segment would be" : "\"way\":\"streams, there are no");
+        check_report(program, recorded ? "\"way\":\"recordings, no segment would be" : "\"way\":\"streams, there are no");
         /* Runs allocate nothing; what the device keeps of its own grows with how late its thread comes, and that not
          * for ever. */
         for (int run = 0; run < 1000 && quiet < 20; run++) {
@@ -108,7 +106,6 @@ int main(void) {
         weir_program_release(program);
     }
     CHECK_EQ(counters_of(device).races, 0);
-    weir_compile_options_destroy(options);
     weir_engine_release(device);
     weir_engine_release(cpu);
     check_released(&started);

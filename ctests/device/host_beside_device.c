@@ -93,18 +93,16 @@ static weir_program *arranged(weir_engine *cpu, arrangement how) {
 /* The shortest and the longest run. */
 static void run(weir_engine *cpu, arrangement how, bool speaks) {
     weir_program *program = arranged(cpu, how);
-    weir_run_options *options = NULL;
     weir_tensor *in[] = {make_tensor(cpu, vector_desc(LEN)), make_tensor(cpu, vector_desc(LEN))};
     weir_tensor *out = make_tensor(cpu, vector_desc(LEN));
     uint64_t shortest = UINT64_MAX, longest = 0;
     for (int i = 0; i < LEN; i++) floats(in[0])[i] = 1, floats(in[1])[i] = 2;
-    CHECK_OK(weir_run_options_create(&options));
-    CHECK_OK(weir_run_options_set_threadpool(options, how.pool));
+    const weir_run_options options = {.struct_size = sizeof options, .threadpool = how.pool};
     for (int i = 0; i < RUNS; i++) {
         launches_before = launches();
         floats(out)[LEN - 1] = 0;
         const uint64_t start = now_ns();
-        CHECK_OK(weir_program_run(program, NULL, in, 2, &out, 1, options));
+        CHECK_OK(weir_program_run(program, NULL, in, 2, &out, 1, &options));
         const uint64_t took = now_ns() - start;
         if (took < shortest) shortest = took;
         if (took > longest) longest = took;
@@ -121,7 +119,6 @@ static void run(weir_engine *cpu, arrangement how, bool speaks) {
                how.is_fed ? "from the host" : "from outside", how.has_costs ? "known" : "unknown",
                how.is_host_first ? "host first" : "host last", (double)shortest / 1e6, (double)longest / 1e6);
     }
-    weir_run_options_destroy(options);
     for (int i = 0; i < 2; i++) weir_tensor_release(in[i]);
     weir_tensor_release(out);
     weir_program_release(program);

@@ -49,17 +49,12 @@ static int32_t be_inside(void *arg) {
 }
 
 static weir_program *compile_bounded(world *w, weir_graph *graph, uint32_t most) {
-    weir_compile_options *options = NULL;
+    weir_compile_options options = {.struct_size = sizeof options, .max_concurrent_runs = most};
     weir_program *program = NULL;
-    uint32_t kept = 7;
-    CHECK_OK(weir_compile_options_create(&options));
-    CHECK_OK(weir_compile_options_get_max_concurrent_runs(options, &kept));
-    CHECK_EQ(kept, 0);
-    CHECK_OK(weir_compile_options_set_max_concurrent_runs(options, most));
-    CHECK_OK(weir_compile_options_get_max_concurrent_runs(options, &kept));
-    CHECK_EQ(kept, most);
-    CHECK_OK(weir_graph_compile(graph, &w->engine, 1, options, &program));
-    weir_compile_options_destroy(options);
+    CHECK_OK(weir_graph_compile(graph, &w->engine, 1, &options, &program));
+    options.max_concurrent_runs = 7;
+    CHECK_OK(weir_program_get_options(program, &options));
+    CHECK_EQ(options.max_concurrent_runs, most);
     weir_graph_destroy(graph);
     return program;
 }
@@ -118,29 +113,21 @@ static void wait_for(atomic_int *value, int at_least) {
 static void test_no_wait(void) {
     world w;
     pthread_t holder, waiter;
-    weir_run_options *hasty = NULL, *late = NULL;
-    int32_t no_wait = 7;
+    const weir_run_options hasty = {.struct_size = sizeof hasty, .flags = WEIR_RUN_NO_WAIT};
+    const weir_run_options late = {.struct_size = sizeof late, .deadline_ns = 3000000};
     world_create(&w, NULL, 1);
-    CHECK_OK(weir_run_options_create(&hasty));
-    CHECK_OK(weir_run_options_create(&late));
-    CHECK_OK(weir_run_options_get_no_wait(hasty, &no_wait));
-    CHECK_EQ(no_wait, 0);
-    CHECK_OK(weir_run_options_set_no_wait(hasty, 1));
-    CHECK_OK(weir_run_options_get_no_wait(hasty, &no_wait));
-    CHECK_EQ(no_wait, 1);
-    CHECK_OK(weir_run_options_set_deadline_ns(late, 3000000));
-    CHECK_OK(run(&w, NULL, hasty));
+    CHECK_OK(run(&w, NULL, &hasty));
 
     atomic_store(&w.begun, 0);
     atomic_store(&w.held, 1);
     CHECK(pthread_create(&holder, NULL, run_once, &w) == 0);
     wait_for(&w.begun, 1);
-    CHECK_CODE(run(&w, NULL, hasty), WEIR_RESOURCE_EXHAUSTED,
+    CHECK_CODE(run(&w, NULL, &hasty), WEIR_RESOURCE_EXHAUSTED,
                "program 'bounded' has as many runs under way as it may have at once, 1, and the run is not to wait");
-    CHECK_CODE(run(&w, NULL, late), WEIR_DEADLINE_EXCEEDED, "before program 'bounded' had less than 1 runs under way");
-    CHECK_CODE(weir_program_run_many(w.program, 5, NULL, 0, NULL, 0, hasty), WEIR_RESOURCE_EXHAUSTED, "'bounded'");
+    CHECK_CODE(run(&w, NULL, &late), WEIR_DEADLINE_EXCEEDED, "before program 'bounded' had less than 1 runs under way");
+    CHECK_CODE(weir_program_run_many(w.program, 5, NULL, 0, NULL, 0, &hasty), WEIR_RESOURCE_EXHAUSTED, "'bounded'");
     weir_stream *stream = make_stream(w.engine, WEIR_STREAM_DEFAULT, NULL, NULL);
-    CHECK_CODE(run(&w, stream, hasty), WEIR_RESOURCE_EXHAUSTED, "'bounded'");
+    CHECK_CODE(run(&w, stream, &hasty), WEIR_RESOURCE_EXHAUSTED, "'bounded'");
     CHECK(pthread_create(&waiter, NULL, run_once, &w) == 0);
     sleep_ns(2000000);
     CHECK_EQ(atomic_load(&w.begun), 1);
@@ -149,11 +136,9 @@ static void test_no_wait(void) {
     CHECK(pthread_join(waiter, NULL) == 0);
     CHECK_EQ(atomic_load(&w.runs), 3);
     CHECK_EQ(atomic_load(&w.highest), 1);
-    CHECK_OK(run(&w, NULL, hasty));
-    CHECK_OK(run(&w, stream, hasty));
+    CHECK_OK(run(&w, NULL, &hasty));
+    CHECK_OK(run(&w, stream, &hasty));
     weir_stream_release(stream);
-    weir_run_options_destroy(hasty);
-    weir_run_options_destroy(late);
     world_destroy(&w);
 }
 
@@ -180,16 +165,14 @@ static void test_streams(weir_threadpool *pool, int most) {
 static void test_streams_in_line(void) {
     world w;
     weir_run *first = NULL, *second = NULL, *third = NULL;
-    weir_run_options *hasty = NULL;
     world_create(&w, NULL, 1);
     weir_stream *a = make_stream(w.engine, WEIR_STREAM_ASYNCHRONOUS, NULL, "a");
     weir_stream *b = make_stream(w.engine, WEIR_STREAM_ASYNCHRONOUS, NULL, "b");
-    CHECK_OK(weir_run_options_create(&hasty));
-    CHECK_OK(weir_run_options_set_no_wait(hasty, 1));
+    const weir_run_options hasty = {.struct_size = sizeof hasty, .flags = WEIR_RUN_NO_WAIT};
     atomic_store(&w.held, 1);
-    CHECK_OK(weir_program_start(w.program, a, NULL, 0, NULL, 0, hasty, &first));
+    CHECK_OK(weir_program_start(w.program, a, NULL, 0, NULL, 0, &hasty, &first));
     wait_for(&w.begun, 1);
-    CHECK_CODE(weir_program_start(w.program, b, NULL, 0, NULL, 0, hasty, &second), WEIR_RESOURCE_EXHAUSTED, "'bounded'");
+    CHECK_CODE(weir_program_start(w.program, b, NULL, 0, NULL, 0, &hasty, &second), WEIR_RESOURCE_EXHAUSTED, "'bounded'");
     CHECK(second == NULL);
     CHECK_OK(weir_program_start(w.program, b, NULL, 0, NULL, 0, NULL, &second));
     CHECK_OK(weir_program_start(w.program, b, NULL, 0, NULL, 0, NULL, &third));
@@ -202,12 +185,11 @@ static void test_streams_in_line(void) {
     CHECK_OK(weir_run_synchronize(third, WEIR_TIMEOUT_INFINITE));
     CHECK_EQ(atomic_load(&w.begun), 2);
     weir_run_release(first);
-    CHECK_OK(weir_program_start(w.program, b, NULL, 0, NULL, 0, hasty, &first));
+    CHECK_OK(weir_program_start(w.program, b, NULL, 0, NULL, 0, &hasty, &first));
     CHECK_OK(weir_run_synchronize(first, WEIR_TIMEOUT_INFINITE));
     weir_run_release(first);
     weir_run_release(second);
     weir_run_release(third);
-    weir_run_options_destroy(hasty);
     weir_stream_release(a);
     weir_stream_release(b);
     world_destroy(&w);

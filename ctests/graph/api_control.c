@@ -91,13 +91,16 @@ static weir_program *make_program(weir_engine *engine, int32_t parallel) {
     CHECK_OK(weir_graph_add_output(condition, "more", apply(engine, condition, "more", &fs[IS_ABOVE_ONE], x, 0)));
     x = input(body, "x");
     steps = input(body, "steps");
-    CHECK_OK(weir_graph_add_cond(body, "step", apply(engine, body, "is odd", &fs[IS_ODD], x, 0), odd, even, &x, 1, &next, 1,
-                                 NULL));
+    CHECK_OK(weir_graph_add_cond(body, "step", &(weir_cond_desc){.struct_size = sizeof(weir_cond_desc),
+        .predicate = apply(engine, body, "is odd", &fs[IS_ODD], x, 0), .then_graph = odd, .else_graph = even,
+        .inputs = &x, .num_inputs = 1}, &next, 1, NULL));
     CHECK_OK(weir_graph_add_output(body, "x", next));
     CHECK_OK(weir_graph_add_output(body, "steps", apply(engine, body, "count", &fs[PLUS_ONE], steps, 0)));
 
     weir_value variables[2] = {input(graph, "n"), input(graph, "zero")};
-    CHECK_OK(weir_graph_add_while(graph, "collatz", condition, body, variables, 2, NULL, 0, parallel, last, NULL));
+    CHECK_OK(weir_graph_add_while(graph, "collatz", &(weir_while_desc){.struct_size = sizeof(weir_while_desc),
+        .cond_graph = condition, .body_graph = body, .variables = variables, .num_variables = 2,
+        .parallel_iterations = parallel}, last, NULL));
     CHECK_OK(weir_graph_add_output(graph, "steps", last[1]));
     weir_value parity = apply(engine, graph, "parity", &fs[IS_ODD], variables[0], 0);
     CHECK_OK(weir_graph_add_switch(graph, "switch", variables[0], parity, &on_false, &on_true, NULL));

@@ -298,7 +298,9 @@ static void test_loop(weir_threadpool *pool) {
     weir_value in[2], out = 0;
     CHECK_OK(weir_graph_add_input(graph, "first", &first, &in[0]));
     CHECK_OK(weir_graph_add_input(graph, "limit", &both[1], &in[1]));
-    CHECK_OK(weir_graph_add_while(graph, "loop", parts[0], parts[1], &in[0], 1, &in[1], 1, 1, &out, NULL));
+    CHECK_OK(weir_graph_add_while(graph, "loop", &(weir_while_desc){.struct_size = sizeof(weir_while_desc),
+        .cond_graph = parts[0], .body_graph = parts[1], .variables = &in[0], .num_variables = 1, .invariants = &in[1],
+        .num_invariants = 1}, &out, NULL));
     CHECK_OK(weir_graph_add_output(graph, "rows", out));
     weir_program *program = compile(graph, engine);
     weir_tensor *given[2] = {make_tensor(engine, first), make_tensor(engine, both[1])};

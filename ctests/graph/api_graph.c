@@ -264,20 +264,15 @@ static void test_compile_again(void) {
     weir_engine *engine = make_engine(NULL);
     weir_kernel *kernel = sum_kernel(engine, 1, 1);
     weir_graph *graph = make_graph(NULL);
-    weir_compile_options *options = NULL;
-    uint64_t hop = 0;
-    CHECK_OK(weir_compile_options_create(&options));
-    CHECK_OK(weir_compile_options_get_hop_ns(options, &hop));
-    CHECK(hop == UINT64_MAX); /* what the pool costs */
-    CHECK_OK(weir_compile_options_set_hop_ns(options, 0));
-    CHECK_OK(weir_compile_options_get_hop_ns(options, &hop));
-    CHECK_EQ(hop, 0);
+    weir_compile_options options = {.struct_size = sizeof options, .hop_ns = 5};
     weir_value y = add_unary(graph, "one", kernel, add_input(graph, "x", vector_desc(1)), NULL);
     CHECK_OK(weir_graph_add_output(graph, "a", y));
     weir_program *small = compile(graph, engine), *large = NULL;
     CHECK_OK(weir_graph_add_output(graph, "b", add_unary(graph, "two", kernel, y, NULL)));
-    CHECK_OK(weir_graph_compile(graph, &engine, 1, options, &large));
-    weir_compile_options_destroy(options);
+    CHECK_OK(weir_program_get_options(small, &options));
+    CHECK_EQ(options.hop_ns, 0); /* what the pool costs */
+    options.hop_ns = WEIR_HOP_NONE;
+    CHECK_OK(weir_graph_compile(graph, &engine, 1, &options, &large));
     weir_tensor *in = make_tensor(engine, vector_desc(1));
     weir_tensor *out[2] = {make_tensor(engine, vector_desc(1)), make_tensor(engine, vector_desc(1))};
     CHECK_OK(weir_program_run(small, NULL, &in, 1, out, 1, NULL));

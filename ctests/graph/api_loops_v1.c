@@ -182,11 +182,8 @@ static void expect(const int32_t *in, size_t num_in, const int32_t *out, size_t 
     for (size_t i = 0; i < num_out; i++) outputs[i] = make_tensor(engine, number);
     for (size_t pool = 0; pool < 3; pool++) {
         for (int round = 0; round < 5; round++) {
-            weir_run_options *options = NULL;
-            CHECK_OK(weir_run_options_create(&options));
-            CHECK_OK(weir_run_options_set_threadpool(options, pools[pool]));
-            CHECK_OK(weir_program_run(program, NULL, inputs, num_in, outputs, num_out, options));
-            weir_run_options_destroy(options);
+            const weir_run_options options = {.struct_size = sizeof options, .threadpool = pools[pool]};
+            CHECK_OK(weir_program_run(program, NULL, inputs, num_in, outputs, num_out, &options));
             for (size_t i = 0; i < num_out; i++) {
                 CHECK_OK(weir_tensor_get_data(outputs[i], &data));
                 CHECK_EQ(*(int32_t *)data, out[i]);
@@ -531,7 +528,8 @@ static void refusals(void) {
     weir_graph *inner = graph;
     graph = make_graph("around");
     weir_value x = input("x"), y = 0;
-    CHECK_OK(weir_graph_add_cond(graph, "cond", x, inner, inner, &x, 1, &y, 1, NULL));
+    CHECK_OK(weir_graph_add_cond(graph, "cond", &(weir_cond_desc){.struct_size = sizeof(weir_cond_desc), .predicate = x,
+        .then_graph = inner, .else_graph = inner, .inputs = &x, .num_inputs = 1}, &y, 1, NULL));
     weir_graph_destroy(inner);
     refused("in graph 'refused': frame 'loop': nodes 'goes on' and 'again'");
 }

@@ -201,38 +201,36 @@ static void *cancel_later(void *arg) {
 static void test_cancel(world *w, weir_threadpool *pool, int depth) {
     weir_program *program = depth == 1 ? w->spawning : w->twice;
     weir_run *started = NULL;
-    weir_run_options *options = NULL;
     pthread_t thread;
     atomic_store(&w->leaf.holds, 1);
     atomic_store(&w->leaf.cancelled, 0);
     *floats(w->outer.ins[0]) = 200;
     *floats(w->in) = depth == 1 ? 200 : 1;
-    CHECK_OK(weir_run_options_create(&options));
+    weir_run_options options = {.struct_size = sizeof options};
     /* An inline pool begins the run here and never comes back to cancel it: a deadline reaches it the same way. It may be over
        before the first kernel begins, if the machine is busy. */
     for (uint64_t ns = 10000000; atomic_load(&w->leaf.cancelled) == 0; ns *= 2) {
         CHECK(ns < 20000000000u);
         atomic_store(&w->leaf.calls, 0);
-        CHECK_OK(weir_run_options_set_deadline_ns(options, ns));
-        CHECK_CODE(weir_program_run(program, NULL, &w->in, 1, &w->out, 1, options), WEIR_DEADLINE_EXCEEDED, "");
+        options.deadline_ns = ns;
+        CHECK_CODE(weir_program_run(program, NULL, &w->in, 1, &w->out, 1, &options), WEIR_DEADLINE_EXCEEDED, "");
         CHECK(atomic_load(&w->leaf.calls) < 200);
     }
 
     /* A cancel, on a stream that has a thread of its own. */
-    CHECK_OK(weir_run_options_set_deadline_ns(options, 0));
-    CHECK_OK(weir_run_options_set_threadpool(options, pool));
+    options.deadline_ns = 0;
+    options.threadpool = pool;
     atomic_store(&w->leaf.cancelled, 0);
     atomic_store(&w->leaf.calls, 0);
     weir_engine *engine = make_engine(NULL);
     weir_stream *lane = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
-    CHECK_OK(weir_program_start(program, lane, &w->in, 1, &w->out, 1, options, &started));
+    CHECK_OK(weir_program_start(program, lane, &w->in, 1, &w->out, 1, &options, &started));
     CHECK(pthread_create(&thread, NULL, cancel_later, started) == 0);
     CHECK_CODE(weir_run_synchronize(started, WEIR_TIMEOUT_INFINITE), WEIR_CANCELLED, "");
     CHECK(pthread_join(thread, NULL) == 0);
     CHECK(atomic_load(&w->leaf.calls) < 200);
     atomic_store(&w->leaf.holds, 0);
     weir_run_release(started);
-    weir_run_options_destroy(options);
     weir_stream_release(lane);
     weir_engine_release(engine);
     test_numbers(w);
@@ -248,39 +246,36 @@ static void test_failure_stops_the_rest(world *w) {
 }
 
 static void test_from_outside(world *w, weir_threadpool *pool) {
-    weir_run_options *options = NULL;
     spawner *s = &w->inner;
     uint8_t flag = 0;
-    CHECK_OK(weir_run_options_create(&options));
-    CHECK_OK(weir_run_options_set_threadpool(options, pool));
+    weir_run_options options = {.struct_size = sizeof options, .threadpool = pool};
     static const size_t numbers[] = {0, 1, MOST, 7};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         for (size_t k = 0; k < numbers[i]; k++) *floats(s->outs[k]) = -1;
         atomic_store(&w->leaf.calls, 0);
-        CHECK_OK(weir_program_run_many(w->leaves, numbers[i], s->ins, 1, s->outs, 1, i % 2 ? options : NULL));
+        CHECK_OK(weir_program_run_many(w->leaves, numbers[i], s->ins, 1, s->outs, 1, i % 2 ? &options : NULL));
         CHECK_EQ(atomic_load(&w->leaf.calls), 2 * (int)numbers[i]);
         for (size_t k = 0; k < numbers[i]; k++) CHECK(*floats(s->outs[k]) == (float)(10 * k + 2));
     }
     /* Later calls ask for no memory. */
     uint64_t before = runtime_info().allocations;
     if (pool == NULL) {
-        for (int i = 0; i < 10; i++) CHECK_OK(weir_program_run_many(w->leaves, MOST, s->ins, 1, s->outs, 1, options));
+        for (int i = 0; i < 10; i++) CHECK_OK(weir_program_run_many(w->leaves, MOST, s->ins, 1, s->outs, 1, &options));
         CHECK_EQ(runtime_info().allocations, before);
     }
     atomic_store(&w->leaf.fails_at, 10 * FAILS_AT);
-    CHECK_CODE(weir_program_run_many(w->leaves, MOST, s->ins, 1, s->outs, 1, options), WEIR_DATA_LOSS,
+    CHECK_CODE(weir_program_run_many(w->leaves, MOST, s->ins, 1, s->outs, 1, &options), WEIR_DATA_LOSS,
                "weir_program_run_many: program 'leaf' instance 17: node 'add one': ");
     atomic_store(&w->leaf.fails_at, -1);
     atomic_store(&w->leaf.holds, 1);
-    CHECK_OK(weir_run_options_set_deadline_ns(options, 5000000));
-    CHECK_CODE(weir_program_run_many(w->leaves, MOST, s->ins, 1, s->outs, 1, options), WEIR_DEADLINE_EXCEEDED,
+    options.deadline_ns = 5000000;
+    CHECK_CODE(weir_program_run_many(w->leaves, MOST, s->ins, 1, s->outs, 1, &options), WEIR_DEADLINE_EXCEEDED,
                "program 'leaf' instance ");
     atomic_store(&w->leaf.holds, 0);
-    CHECK_OK(weir_run_options_set_deadline_ns(options, 0));
-    CHECK_OK(weir_run_options_set_absent(options, &flag, 1));
-    CHECK_CODE(weir_program_run_many(w->leaves, 1, s->ins, 1, s->outs, 1, options), WEIR_INVALID_ARGUMENT,
-               "flags for absent outputs");
-    weir_run_options_destroy(options);
+    options.deadline_ns = 0;
+    options.absent = &flag, options.num_absent = 1;
+    CHECK_CODE(weir_program_run_many(w->leaves, 1, s->ins, 1, s->outs, 1, &options), WEIR_INVALID_ARGUMENT,
+               "options->absent is given, which is for one run");
 }
 
 static void test_all(weir_threadpool *pool) {

@@ -247,11 +247,8 @@ static void test_stops(weir_threadpool *pool) {
      * start. */
     weir_engine *engine = make_engine(pool), *without_pool = make_engine(NULL);
     weir_stream *stream = make_stream(without_pool, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
-    weir_run_options *soon = NULL, *on_pool = NULL;
-    CHECK_OK(weir_run_options_create(&on_pool));
-    CHECK_OK(weir_run_options_set_threadpool(on_pool, pool));
-    CHECK_OK(weir_run_options_create(&soon));
-    CHECK_OK(weir_run_options_set_deadline_ns(soon, 3000000));
+    const weir_run_options on_pool = {.struct_size = sizeof on_pool, .threadpool = pool};
+    const weir_run_options soon = {.struct_size = sizeof soon, .deadline_ns = 3000000};
     for (int spawned = 0; spawned < 2; spawned++) {
         waiter w = {.begun = 0};
         weir_program *inner = make_chain(engine, &w, wait_for_the_stop, be_behind), *middle = NULL, *outer = NULL;
@@ -269,20 +266,18 @@ static void test_stops(weir_threadpool *pool) {
         for (int i = 0; i < scale(10); i++) {
             weir_run *run = NULL;
             atomic_store(&w.begun, 0);
-            CHECK_OK(weir_program_start(outer, stream, NULL, 0, NULL, 0, on_pool, &run));
+            CHECK_OK(weir_program_start(outer, stream, NULL, 0, NULL, 0, &on_pool, &run));
             EVENTUALLY(atomic_load(&w.begun) > 0);
             CHECK_OK(weir_run_cancel(run));
             CHECK_CODE(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE), WEIR_CANCELLED, "");
             weir_run_release(run);
-            CHECK_CODE(weir_program_run(outer, NULL, NULL, 0, NULL, 0, soon), WEIR_DEADLINE_EXCEEDED, "3000000 ns");
+            CHECK_CODE(weir_program_run(outer, NULL, NULL, 0, NULL, 0, &soon), WEIR_DEADLINE_EXCEEDED, "3000000 ns");
             CHECK_EQ(atomic_load(&w.behind), 0);
         }
         weir_program_release(inner);
         weir_program_release(middle);
         weir_program_release(outer);
     }
-    weir_run_options_destroy(soon);
-    weir_run_options_destroy(on_pool);
     weir_stream_release(stream);
     weir_engine_release(without_pool);
     weir_engine_release(engine);

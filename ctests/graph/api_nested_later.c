@@ -200,9 +200,7 @@ static void test_stops(weir_threadpool *pool) {
     feed f = feed_create(engine);
     later l = {.how = BY_HAND};
     weir_tensor_desc desc = vector_desc(WIDTH);
-    weir_run_options *soon = NULL;
-    CHECK_OK(weir_run_options_create(&soon));
-    CHECK_OK(weir_run_options_set_deadline_ns(soon, 5000000));
+    const weir_run_options soon = {.struct_size = sizeof soon, .deadline_ns = 5000000};
     /* Two one behind the other: the second is not begun. */
     weir_program *single = make_single(engine, &l);
     weir_graph *graph = make_graph("chain");
@@ -218,7 +216,7 @@ static void test_stops(weir_threadpool *pool) {
         weir_run *run = NULL;
         int32_t done = 1, cancelled = 0;
         atomic_store(&l.done, NULL);
-        CHECK_OK(weir_program_start(top, stream, &f.in, 1, &f.out, 1, late ? soon : NULL, &run));
+        CHECK_OK(weir_program_start(top, stream, &f.in, 1, &f.out, 1, late ? &soon : NULL, &run));
         if (late) {
             /* The run may have been too late to begin anything. */
             while (atomic_load(&l.done) == NULL && weir_run_synchronize(run, 100000) == WEIR_DEADLINE_EXCEEDED) {
@@ -252,7 +250,6 @@ static void test_stops(weir_threadpool *pool) {
     CHECK_OK(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE));
     check_result(&f, 1, 2);
     weir_run_release(run);
-    weir_run_options_destroy(soon);
     weir_program_release(single);
     weir_program_release(middle);
     weir_program_release(top);
@@ -336,7 +333,6 @@ static void test_blocking(weir_threadpool *pool) {
     weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
     weir_tensor_desc like = vector_desc(WIDTH);
     weir_host_kernel_desc desc = make_kernel_desc("read", read_blocking, &r);
-    weir_compile_options *options = NULL;
     weir_kernel *kernel = NULL;
     weir_program *inner = NULL;
     weir_value x;
@@ -348,10 +344,8 @@ static void test_blocking(weir_threadpool *pool) {
     CHECK_OK(weir_graph_add_input(graph, "x", &like, &x));
     CHECK_OK(weir_graph_add_kernel(graph, "read", kernel, &x, 1, &x, 1, NULL));
     CHECK_OK(weir_graph_add_output(graph, "y", x));
-    CHECK_OK(weir_compile_options_create(&options));
-    CHECK_OK(weir_compile_options_set_blocking_threadpool(options, lane));
-    CHECK_OK(weir_graph_compile(graph, &engine, 1, options, &inner));
-    weir_compile_options_destroy(options);
+    const weir_compile_options options = {.struct_size = sizeof options, .blocking_threadpool = lane};
+    CHECK_OK(weir_graph_compile(graph, &engine, 1, &options, &inner));
     weir_graph_destroy(graph);
     weir_program *outer = make_outer(engine, inner, "outer", 2);
     feed f = feed_create(engine);
@@ -394,20 +388,17 @@ static void test_one_by_one(void) {
         weir_program *inner = make_inner(engine, &l), *middle = make_outer(engine, inner, "middle", MIDDLE);
         weir_program *top = make_outer(engine, middle, "top", TOP);
         for (int independent = 0; independent < 2; independent++) {
-            weir_run_options *options = NULL;
-            CHECK_OK(weir_run_options_create(&options));
-            CHECK_OK(independent ? weir_run_options_set_finish_independent(options, 1)
-                                 : weir_run_options_set_deterministic(options, 1));
+            const weir_run_options options = {
+                .struct_size = sizeof options, .flags = independent ? WEIR_RUN_FINISH_INDEPENDENT : WEIR_RUN_DETERMINISTIC};
             for (int s = 0; s < 3; s++) {
                 for (int i = 0; i < scale(10); i++) {
-                    CHECK_OK(weir_program_run(top, streams[s], &f.in, 1, &f.out, 1, options));
+                    CHECK_OK(weir_program_run(top, streams[s], &f.in, 1, &f.out, 1, &options));
                     if (streams[s] != NULL) CHECK_OK(weir_stream_synchronize(streams[s], WEIR_TIMEOUT_INFINITE));
                     check_result(&f, TOP * MIDDLE * 2, 2);
                 }
             }
-            CHECK_CODE(weir_program_run(top, busy, &f.in, 1, &f.out, 1, options), WEIR_FAILED_PRECONDITION,
+            CHECK_CODE(weir_program_run(top, busy, &f.in, 1, &f.out, 1, &options), WEIR_FAILED_PRECONDITION,
                        "would block a worker of its thread pool");
-            weir_run_options_destroy(options);
         }
         weir_program_release(inner);
         weir_program_release(middle);

@@ -70,7 +70,8 @@ static weir_value add_op(model *m, weir_graph *graph, const char *name, weir_val
 static void model_create(model *m, weir_threadpool *pool, size_t lists) {
     weir_tensor_desc desc = vector_desc(WIDTH);
     weir_graph *graph = make_graph("model");
-    weir_compile_options *options = NULL;
+    const weir_compile_options options = {
+        .struct_size = sizeof options, .partial_runs = lists, .flags = WEIR_COMPILE_STATISTICS};
     weir_value in[2], features[2], out;
     weir_node norm, log, check, feature;
     memset(m, 0, sizeof *m);
@@ -89,11 +90,7 @@ static void model_create(model *m, weir_threadpool *pool, size_t lists) {
     CHECK_OK(weir_graph_add_task(graph, "check", count_run, &m->checked, count_destroy, 0, &check));
     CHECK_OK(weir_graph_add_control_edge(graph, feature, log));
     CHECK_OK(weir_graph_add_control_edge(graph, check, norm));
-    CHECK_OK(weir_compile_options_create(&options));
-    CHECK_OK(weir_compile_options_set_partial_runs(options, lists));
-    CHECK_OK(weir_compile_options_set_statistics(options, 1));
-    CHECK_OK(weir_graph_compile(graph, &m->engine, 1, options, &m->program));
-    weir_compile_options_destroy(options);
+    CHECK_OK(weir_graph_compile(graph, &m->engine, 1, &options, &m->program));
     weir_graph_destroy(graph);
     m->x = make_tensor(m->engine, desc);
     m->labels = make_tensor(m->engine, desc);
@@ -131,13 +128,10 @@ static void check_counts(model *m, int features, int prediction, int loss, int n
     CHECK_EQ(atomic_exchange(&m->checked, 0), checked);
 }
 
-static weir_run_options *fetch(size_t count, size_t first, size_t second) {
-    weir_run_options *options = NULL;
-    size_t indices[2] = {first, second};
-    CHECK_OK(weir_run_options_create(&options));
-    CHECK_OK(weir_run_options_set_outputs(options, indices, count));
-    return options;
-}
+static const size_t of_prediction[] = {PREDICTION}, of_loss[] = {LOSS}, of_two[] = {NORM, PREDICTION};
+static const weir_run_options predict = {.struct_size = sizeof predict, .outputs = of_prediction, .num_outputs = 1};
+static const weir_run_options loss = {.struct_size = sizeof loss, .outputs = of_loss, .num_outputs = 1};
+static const weir_run_options two = {.struct_size = sizeof two, .outputs = of_two, .num_outputs = 2};
 
 static void run_on(model *m, weir_stream *stream, weir_tensor **in, weir_tensor **out, size_t count,
                    const weir_run_options *options) {
@@ -148,7 +142,6 @@ static void run_on(model *m, weir_stream *stream, weir_tensor **in, weir_tensor 
 static void test_fetches(weir_threadpool *pool) {
     model m;
     model_create(&m, pool, 4);
-    weir_run_options *predict = fetch(1, PREDICTION, 0), *loss = fetch(1, LOSS, 0), *two = fetch(2, NORM, PREDICTION);
     weir_stream *streams[3] = {NULL, make_stream(m.engine, WEIR_STREAM_DEFAULT, NULL, NULL),
                                make_stream(m.engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL)};
     weir_tensor *both[2] = {m.x, m.labels}, *no_labels[2] = {m.x, NULL}, *pair[2] = {m.outs[NORM], m.outs[PREDICTION]};
@@ -158,23 +151,23 @@ static void test_fetches(weir_threadpool *pool) {
         for (int k = 0; k < 3; k++) check_output(&m, k);
         check_counts(&m, 1, 1, 1, 1, 1, 1);
 
-        run_on(&m, stream, no_labels, &m.outs[PREDICTION], 1, predict);
+        run_on(&m, stream, no_labels, &m.outs[PREDICTION], 1, &predict);
         check_output(&m, PREDICTION);
         check_counts(&m, 1, 1, 0, 0, 0, 0);
 
-        run_on(&m, stream, both, &m.outs[LOSS], 1, loss);
+        run_on(&m, stream, both, &m.outs[LOSS], 1, &loss);
         check_output(&m, LOSS);
         check_counts(&m, 1, 0, 1, 0, 0, 0);
 
         /* In the order of the list; and what the norm waits for is run. */
-        run_on(&m, stream, no_labels, pair, 2, two);
+        run_on(&m, stream, no_labels, pair, 2, &two);
         check_output(&m, NORM);
         check_output(&m, PREDICTION);
         check_counts(&m, 1, 1, 0, 1, 0, 1);
     }
     /* With a handle. */
     weir_run *run = NULL;
-    CHECK_OK(weir_program_start(m.program, streams[2], no_labels, 2, pair, 2, two, &run));
+    CHECK_OK(weir_program_start(m.program, streams[2], no_labels, 2, pair, 2, &two, &run));
     CHECK_OK(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE));
     weir_run_release(run);
     check_output(&m, NORM);
@@ -193,9 +186,6 @@ static void test_fetches(weir_threadpool *pool) {
     CHECK_OK(weir_program_report(m.program, WEIR_REPORT_TEXT, report, sizeof report, NULL));
     CHECK_TEXT(report, "4 nodes for outputs [2, 0]");
 
-    weir_run_options_destroy(predict);
-    weir_run_options_destroy(loss);
-    weir_run_options_destroy(two);
     weir_stream_release(streams[1]);
     weir_stream_release(streams[2]);
     model_destroy(&m);
@@ -206,55 +196,42 @@ static void test_errors(void) {
     model m, without;
     model_create(&m, NULL, 1);
     model_create(&without, NULL, 0);
-    weir_run_options *predict = fetch(1, PREDICTION, 0), *far = fetch(2, LOSS, 3), *loss = fetch(1, LOSS, 0);
+    const size_t beyond[] = {LOSS, 3}, again[] = {0, 2, 0};
+    const weir_run_options far = {.struct_size = sizeof far, .outputs = beyond, .num_outputs = 2};
+    const weir_run_options twice = {.struct_size = sizeof twice, .outputs = again, .num_outputs = 3};
     weir_tensor *no_labels[2] = {m.x, NULL}, *both[2] = {m.x, m.labels};
-    size_t twice[3] = {0, 2, 0};
-    CHECK_CODE(weir_run_options_set_outputs(predict, twice, 3), WEIR_INVALID_ARGUMENT, "indices: 0 is there twice");
-    const size_t *kept = NULL;
-    size_t count = 0;
-    CHECK_OK(weir_run_options_get_outputs(far, &kept, &count));
-    CHECK(count == 2 && kept[0] == LOSS && kept[1] == 3);
-    CHECK_CODE(weir_program_run(without.program, NULL, no_labels, 2, m.outs, 1, predict), WEIR_FAILED_PRECONDITION,
+    CHECK_CODE(weir_program_run(m.program, NULL, both, 2, m.outs, 3, &twice), WEIR_INVALID_ARGUMENT,
+               "options->outputs has 0 twice");
+    CHECK_CODE(weir_program_run(without.program, NULL, no_labels, 2, m.outs, 1, &predict), WEIR_FAILED_PRECONDITION,
                "program 'model' was compiled without partial runs");
-    CHECK_CODE(weir_program_run(m.program, NULL, both, 2, m.outs, 2, far), WEIR_OUT_OF_RANGE,
-               "output 1 of the run options is 3, the program has 3 outputs");
-    CHECK_CODE(weir_program_run(m.program, NULL, both, 2, m.outs, 3, predict), WEIR_INVALID_ARGUMENT,
+    CHECK_CODE(weir_program_run(m.program, NULL, both, 2, m.outs, 2, &far), WEIR_OUT_OF_RANGE,
+               "options->outputs[1] is 3, the program has 3 outputs");
+    CHECK_CODE(weir_program_run(m.program, NULL, both, 2, m.outs, 3, &predict), WEIR_INVALID_ARGUMENT,
                "expected 1 outputs, got 3");
-    CHECK_CODE(weir_program_run(m.program, NULL, no_labels, 2, &m.outs[LOSS], 1, loss), WEIR_INVALID_ARGUMENT,
+    CHECK_CODE(weir_program_run(m.program, NULL, no_labels, 2, &m.outs[LOSS], 1, &loss), WEIR_INVALID_ARGUMENT,
                "inputs[1] is NULL");
     CHECK_CODE(weir_program_run(m.program, NULL, no_labels, 2, m.outs, 3, NULL), WEIR_INVALID_ARGUMENT,
                "inputs[1] is NULL");
-    CHECK_CODE(weir_program_run(m.program, NULL, no_labels, 2, &m.x, 1, predict), WEIR_INVALID_ARGUMENT,
+    CHECK_CODE(weir_program_run(m.program, NULL, no_labels, 2, &m.x, 1, &predict), WEIR_INVALID_ARGUMENT,
                "output 0 shares memory with input 0");
     check_counts(&m, 0, 0, 0, 0, 0, 0);
 
     /* A failure names the node, and what was not run is of the part. */
     atomic_store(&m.fails, 1);
-    CHECK_CODE(weir_program_run(m.program, NULL, no_labels, 2, m.outs, 1, predict), WEIR_DATA_LOSS, "node 'features'");
+    CHECK_CODE(weir_program_run(m.program, NULL, no_labels, 2, m.outs, 1, &predict), WEIR_DATA_LOSS, "node 'features'");
     weir_failure failure = {.struct_size = sizeof failure};
     CHECK_OK(weir_thread_get_failure(&failure));
     CHECK_EQ(failure.num_not_run, 1);
     atomic_store(&m.fails, 0);
-    CHECK_OK(weir_program_run(m.program, NULL, no_labels, 2, m.outs, 1, predict));
+    CHECK_OK(weir_program_run(m.program, NULL, no_labels, 2, m.outs, 1, &predict));
     check_output(&m, PREDICTION);
 
-    /* No list is all outputs again. */
-    CHECK_OK(weir_run_options_set_outputs(predict, NULL, 0));
-    CHECK_OK(weir_run_options_get_outputs(predict, &kept, &count));
-    CHECK(kept == NULL && count == 0);
-    CHECK_OK(weir_program_run(m.program, NULL, both, 2, m.outs, 3, predict));
-
-    weir_compile_options *options = NULL;
-    size_t lists = 0;
-    CHECK_OK(weir_compile_options_create(&options));
-    CHECK_CODE(weir_compile_options_set_partial_runs(options, 257), WEIR_OUT_OF_RANGE, "max_lists is 257");
-    CHECK_OK(weir_compile_options_set_partial_runs(options, 256));
-    CHECK_OK(weir_compile_options_get_partial_runs(options, &lists));
-    CHECK_EQ(lists, 256);
-    weir_compile_options_destroy(options);
-    weir_run_options_destroy(predict);
-    weir_run_options_destroy(far);
-    weir_run_options_destroy(loss);
+    /* No list is all outputs. */
+    const weir_run_options all = {.struct_size = sizeof all};
+    CHECK_OK(weir_program_run(m.program, NULL, both, 2, m.outs, 3, &all));
+    weir_compile_options kept = {.struct_size = sizeof kept};
+    CHECK_OK(weir_program_get_options(m.program, &kept));
+    CHECK(kept.partial_runs == 1 && kept.flags == WEIR_COMPILE_STATISTICS);
     model_destroy(&m);
     model_destroy(&without);
 }
@@ -264,15 +241,13 @@ static void test_no_allocations(weir_threadpool *pool, uint64_t flags) {
     model m;
     model_create(&m, pool, 2);
     weir_stream *stream = make_stream(m.engine, flags, NULL, NULL);
-    weir_run_options *lists[2] = {fetch(1, PREDICTION, 0), fetch(2, NORM, PREDICTION)};
+    const weir_run_options *lists[2] = {&predict, &two};
     weir_tensor *in[2] = {m.x, NULL};
     for (int round = 0; round < 1 + scale(100); round++) {
         uint64_t before = runtime_info().allocations;
         for (size_t i = 0; i < 2; i++) run_on(&m, stream, in, m.outs, i + 1, lists[i]);
         if (round > 0) CHECK_EQ(runtime_info().allocations, before);
     }
-    weir_run_options_destroy(lists[0]);
-    weir_run_options_destroy(lists[1]);
     weir_stream_release(stream);
     model_destroy(&m);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What runs and programs can be told and asked: settings, absent outputs, times of nodes, profiles. How runs end early
+ * What runs and programs can be told and asked: options, absent outputs, times of nodes, profiles. How runs end early
  * is in failure_sweep.c.
  */
 
@@ -45,42 +45,40 @@ static weir_kernel *unary(weir_engine *engine, weir_compute_fn compute, void *us
     return make_unary_kernel(engine, "unary", compute, user, &desc);
 }
 
+/* What a program was compiled with is asked of it; a library that is newer or older than the caller fills what both
+ * know. */
 static void settings_read_back(void) {
-    weir_run_options *options = NULL;
-    weir_compile_options *compiling = NULL;
-    uint64_t ns = 7;
-    int32_t is = 7;
-    uint8_t flags[3], *got = flags;
-    size_t count = 7;
-    CHECK_OK(weir_run_options_create(&options));
-    CHECK_OK(weir_run_options_get_deadline_ns(options, &ns));
-    CHECK_EQ(ns, 0);
-    CHECK_OK(weir_run_options_set_deadline_ns(options, 123));
-    CHECK_OK(weir_run_options_get_deadline_ns(options, &ns));
-    CHECK_EQ(ns, 123);
-    CHECK_OK(weir_run_options_get_absent(options, &got, &count));
-    CHECK(got == NULL && count == 0);
-    CHECK_OK(weir_run_options_set_absent(options, flags, 3));
-    CHECK_OK(weir_run_options_get_absent(options, &got, &count));
-    CHECK(got == flags && count == 3);
-    CHECK_OK(weir_run_options_get_deterministic(options, &is));
-    CHECK_EQ(is, 0);
-    CHECK_OK(weir_run_options_set_deterministic(options, 1));
-    CHECK_OK(weir_run_options_get_deterministic(options, &is));
-    CHECK_EQ(is, 1);
-    CHECK_OK(weir_run_options_get_finish_independent(options, &is));
-    CHECK_EQ(is, 0);
-    CHECK_OK(weir_run_options_set_finish_independent(options, 1));
-    CHECK_OK(weir_run_options_get_finish_independent(options, &is));
-    CHECK_EQ(is, 1);
-    weir_run_options_destroy(options);
-    CHECK_OK(weir_compile_options_create(&compiling));
-    CHECK_OK(weir_compile_options_get_statistics(compiling, &is));
-    CHECK_EQ(is, 0);
-    CHECK_OK(weir_compile_options_set_statistics(compiling, 1));
-    CHECK_OK(weir_compile_options_get_statistics(compiling, &is));
-    CHECK_EQ(is, 1);
-    weir_compile_options_destroy(compiling);
+    weir_engine *engine = make_engine(NULL);
+    weir_graph *graph = make_graph("empty");
+    weir_compile_options kept = {.struct_size = sizeof kept};
+    weir_program *program = compile(graph, engine);
+    CHECK_OK(weir_program_get_options(program, &kept));
+    CHECK(kept.flags == 0 && kept.hop_ns == 0 && kept.blocking_threadpool == NULL && kept.partial_runs == 0);
+    CHECK(kept.max_concurrent_runs == 0 && kept.segments == WEIR_SEGMENTS_TIMED && kept.reserved == 0);
+    CHECK_EQ(kept.placement, WEIR_PLACEMENT_KERNEL);
+    weir_program_release(program);
+    const uint64_t hops[] = {1, 1000, WEIR_HOP_NONE};
+    for (uint64_t i = 0; i < 16; i++) {
+        const weir_compile_options asked = {.struct_size = sizeof asked, .flags = i, .hop_ns = hops[i % 3],
+            .partial_runs = 256 * (i % 2), .max_concurrent_runs = (uint32_t)i, .placement = WEIR_PLACEMENT_ANY,
+            .segments = (weir_segments)(i % 3)};
+        CHECK_OK(weir_graph_compile(graph, &engine, 1, &asked, &program));
+        CHECK_OK(weir_program_get_options(program, &kept));
+        CHECK(memcmp(&kept, &asked, sizeof kept) == 0);
+        weir_program_release(program);
+    }
+    /* A caller from a later version: what this one does not know must be zero. */
+    struct {
+        weir_compile_options known;
+        uint64_t later;
+    } large = {.known = {.struct_size = sizeof large, .hop_ns = 7}};
+    CHECK_OK(weir_graph_compile(graph, &engine, 1, &large.known, &program));
+    large.later = 1;
+    CHECK_OK(weir_program_get_options(program, &large.known));
+    CHECK(large.later == 0 && large.known.hop_ns == 7 && large.known.struct_size == sizeof large);
+    weir_program_release(program);
+    weir_graph_destroy(graph);
+    weir_engine_release(engine);
 }
 
 /* x goes to one of two sides; each is an output, and so is a third that is always there. */
@@ -90,8 +88,7 @@ static void absent_outputs_are_told(weir_threadpool *pool) {
     weir_graph *graph = make_graph("sides");
     weir_tensor_desc desc = integer();
     weir_value x, p, sides[2], y;
-    weir_compile_options *compiling = NULL;
-    weir_run_options *options = NULL;
+    const weir_compile_options compiling = {.struct_size = sizeof compiling, .flags = WEIR_COMPILE_ALLOW_ABSENT};
     weir_program *program = NULL;
     CHECK_OK(weir_graph_add_input(graph, "x", &desc, &x));
     CHECK_OK(weir_graph_add_input(graph, "p", &desc, &p));
@@ -102,29 +99,26 @@ static void absent_outputs_are_told(weir_threadpool *pool) {
     CHECK_OK(weir_graph_add_output(graph, "no", sides[0]));
     CHECK_OK(weir_graph_add_output(graph, "yes", sides[1]));
     CHECK_OK(weir_graph_add_output(graph, "always", y));
-    CHECK_OK(weir_compile_options_create(&compiling));
-    CHECK_OK(weir_compile_options_set_allow_absent(compiling, 1));
-    CHECK_OK(weir_graph_compile(graph, &engine, 1, compiling, &program));
+    CHECK_OK(weir_graph_compile(graph, &engine, 1, &compiling, &program));
 
     weir_tensor *in[2] = {make_tensor(engine, desc), make_tensor(engine, desc)};
     weir_tensor *out[3] = {make_tensor(engine, desc), make_tensor(engine, desc), make_tensor(engine, desc)};
     weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, pool, "absent");
     uint8_t flags[4];
-    CHECK_OK(weir_run_options_create(&options));
+    weir_run_options options = {.struct_size = sizeof options, .absent = flags, .num_absent = 3};
     for (int round = 0; round < 8; round++) {
         int side = round & 1;
         memset(flags, 9, sizeof flags);
-        CHECK_OK(weir_run_options_set_absent(options, flags, 3));
         *number(in[0]) = 40 + round;
         *number(in[1]) = side;
         for (int i = 0; i < 3; i++) *number(out[i]) = -1;
         if (round & 2) {
             weir_run *run = NULL;
-            CHECK_OK(weir_program_start(program, stream, in, 2, out, 3, options, &run));
+            CHECK_OK(weir_program_start(program, stream, in, 2, out, 3, &options, &run));
             CHECK_OK(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE));
             weir_run_release(run);
         } else {
-            CHECK_OK(weir_program_run(program, NULL, in, 2, out, 3, options));
+            CHECK_OK(weir_program_run(program, NULL, in, 2, out, 3, &options));
         }
         CHECK_EQ(flags[0], side);
         CHECK_EQ(flags[1], !side);
@@ -134,20 +128,18 @@ static void absent_outputs_are_told(weir_threadpool *pool) {
         CHECK_EQ(*number(out[!side]), -1);
         CHECK_EQ(*number(out[2]), 41 + round);
     }
-    CHECK_OK(weir_run_options_set_absent(options, flags, 4));
-    CHECK_CODE(weir_program_run(program, NULL, in, 2, out, 3, options), WEIR_INVALID_ARGUMENT,
-               "4 flags for absent outputs, the program has 3 outputs");
-    CHECK_OK(weir_run_options_set_absent(options, flags, 3));
-    CHECK_OK(weir_run_options_set_deadline_ns(options, 1));
+    options.num_absent = 4;
+    CHECK_CODE(weir_program_run(program, NULL, in, 2, out, 3, &options), WEIR_INVALID_ARGUMENT,
+               "options->num_absent is 4, the run has 3 outputs");
+    options.num_absent = 3;
+    options.deadline_ns = 1;
     memset(flags, 9, sizeof flags);
-    CHECK_CODE(weir_program_run(program, NULL, in, 2, out, 3, options), WEIR_DEADLINE_EXCEEDED, NULL);
+    CHECK_CODE(weir_program_run(program, NULL, in, 2, out, 3, &options), WEIR_DEADLINE_EXCEEDED, NULL);
     CHECK_EQ(flags[0], 9); /* a failed run says nothing */
 
     weir_stream_release(stream);
     for (int i = 0; i < 2; i++) weir_tensor_release(in[i]);
     for (int i = 0; i < 3; i++) weir_tensor_release(out[i]);
-    weir_run_options_destroy(options);
-    weir_compile_options_destroy(compiling);
     weir_program_release(program);
     weir_graph_destroy(graph);
     weir_kernel_release(kernel);
@@ -155,14 +147,16 @@ static void absent_outputs_are_told(weir_threadpool *pool) {
 }
 
 /* x -> slow -> while (below five) plus one -> y */
-static weir_program *make_loop(weir_engine *engine, int32_t statistics, uint64_t *slow_ns) {
+static weir_program *make_loop(weir_engine *engine, uint64_t flags, uint64_t *slow_ns) {
     weir_kernel *slow = unary(engine, plus_one, slow_ns), *plus = unary(engine, plus_one, NULL);
     weir_kernel *below = unary(engine, below_five, NULL);
     weir_graph *graph = make_graph("main"), *condition = make_graph("condition"), *body = make_graph("body");
     weir_tensor_desc desc = integer();
-    weir_compile_options *compiling = NULL;
-    weir_program *program = NULL;
     weir_value v;
+    const weir_compile_options compiling = {.struct_size = sizeof compiling, .flags = flags};
+    const weir_while_desc loop = {
+        .struct_size = sizeof loop, .cond_graph = condition, .body_graph = body, .variables = &v, .num_variables = 1};
+    weir_program *program = NULL;
     CHECK_OK(weir_graph_add_input(condition, "i", &desc, &v));
     CHECK_OK(weir_graph_add_kernel(condition, "below", below, &v, 1, &v, 1, NULL));
     CHECK_OK(weir_graph_add_output(condition, "go", v));
@@ -171,12 +165,9 @@ static weir_program *make_loop(weir_engine *engine, int32_t statistics, uint64_t
     CHECK_OK(weir_graph_add_output(body, "i", v));
     CHECK_OK(weir_graph_add_input(graph, "x", &desc, &v));
     CHECK_OK(weir_graph_add_kernel(graph, "slow \\ and\nsteady", slow, &v, 1, &v, 1, NULL));
-    CHECK_OK(weir_graph_add_while(graph, "loop", condition, body, &v, 1, NULL, 0, 1, &v, NULL));
+    CHECK_OK(weir_graph_add_while(graph, "loop", &loop, &v, NULL));
     CHECK_OK(weir_graph_add_output(graph, "y", v));
-    CHECK_OK(weir_compile_options_create(&compiling));
-    CHECK_OK(weir_compile_options_set_statistics(compiling, statistics));
-    CHECK_OK(weir_graph_compile(graph, &engine, 1, compiling, &program));
-    weir_compile_options_destroy(compiling);
+    CHECK_OK(weir_graph_compile(graph, &engine, 1, &compiling, &program));
     weir_graph_destroy(graph);
     weir_graph_destroy(condition);
     weir_graph_destroy(body);
@@ -214,7 +205,7 @@ static void run_loop(weir_engine *engine, weir_program *program, int times) {
 static void nodes_are_timed(weir_threadpool *pool) {
     uint64_t slow_ns = 200000;
     weir_engine *engine = make_engine(pool);
-    weir_program *program = make_loop(engine, 1, &slow_ns), *without = make_loop(engine, 0, &slow_ns);
+    weir_program *program = make_loop(engine, WEIR_COMPILE_STATISTICS, &slow_ns), *without = make_loop(engine, 0, &slow_ns);
     weir_node_stats slow, below, plus, loop;
     enum { RUNS = 10 };
     CHECK_EQ(stats_of(program, "loop").min_ns, 0);
@@ -248,8 +239,9 @@ static void waits_are_counted(weir_threadpool *pool) {
     enum { TASKS = 4, RUNS = 3 };
     weir_engine *engine = make_engine(pool);
     weir_graph *graph = make_graph("waiting");
-    weir_compile_options *compiling = NULL;
-    weir_run_options *alone = NULL;
+    const weir_compile_options compiling = {
+        .struct_size = sizeof compiling, .flags = WEIR_COMPILE_STATISTICS, .hop_ns = WEIR_HOP_NONE};
+    const weir_run_options alone = {.struct_size = sizeof alone, .flags = WEIR_RUN_DETERMINISTIC};
     weir_program *program = NULL;
     weir_node node;
     char name[16];
@@ -257,15 +249,10 @@ static void waits_are_counted(weir_threadpool *pool) {
         (void)snprintf(name, sizeof name, "task %d", i);
         CHECK_OK(weir_graph_add_task(graph, name, sleep_a_little, NULL, NULL, 1000000, &node));
     }
-    CHECK_OK(weir_compile_options_create(&compiling));
-    CHECK_OK(weir_compile_options_set_statistics(compiling, 1));
-    CHECK_OK(weir_compile_options_set_hop_ns(compiling, 0));
-    CHECK_OK(weir_graph_compile(graph, &engine, 1, compiling, &program));
-    CHECK_OK(weir_run_options_create(&alone));
-    CHECK_OK(weir_run_options_set_deterministic(alone, 1));
+    CHECK_OK(weir_graph_compile(graph, &engine, 1, &compiling, &program));
     for (int shared = 0; shared < 2; shared++) {
         uint64_t waited = 0, count = 0;
-        for (int i = 0; i < RUNS; i++) CHECK_OK(weir_program_run(program, NULL, NULL, 0, NULL, 0, shared ? NULL : alone));
+        for (int i = 0; i < RUNS; i++) CHECK_OK(weir_program_run(program, NULL, NULL, 0, NULL, 0, shared ? NULL : &alone));
         for (size_t i = 0; i < TASKS; i++) {
             weir_node_stats stats = {.struct_size = sizeof stats};
             CHECK_OK(weir_program_get_node_stats(program, i, &stats));
@@ -286,8 +273,6 @@ static void waits_are_counted(weir_threadpool *pool) {
     CHECK_OK(weir_program_report(program, WEIR_REPORT_TEXT, report, sizeof report, NULL));
     CHECK_TEXT(report, "ready before they began");
     CHECK_TEXT(report, " 'task 3'");
-    weir_run_options_destroy(alone);
-    weir_compile_options_destroy(compiling);
     weir_graph_destroy(graph);
     weir_program_release(program);
     weir_engine_release(engine);
@@ -344,13 +329,11 @@ static void the_last_failure_is_the_last(void) {
     weir_engine *engine = make_engine(NULL);
     weir_program *program = make_loop(engine, 0, NULL);
     weir_tensor *in = make_tensor(engine, integer()), *out = make_tensor(engine, integer());
-    weir_run_options *options = NULL;
+    const weir_run_options options = {.struct_size = sizeof options, .deadline_ns = 1};
     weir_failure failure = {.struct_size = sizeof failure};
     char names[64];
     memset(names, '?', sizeof names);
-    CHECK_OK(weir_run_options_create(&options));
-    CHECK_OK(weir_run_options_set_deadline_ns(options, 1));
-    CHECK_CODE(weir_program_run(program, NULL, &in, 1, &out, 1, options), WEIR_DEADLINE_EXCEEDED, "1 ns");
+    CHECK_CODE(weir_program_run(program, NULL, &in, 1, &out, 1, &options), WEIR_DEADLINE_EXCEEDED, "1 ns");
     CHECK_OK(weir_thread_get_failure(&failure));
     CHECK_EQ(failure.code, WEIR_DEADLINE_EXCEEDED);
     CHECK(strcmp(failure.message, weir_last_error_message()) == 0);
@@ -374,7 +357,6 @@ static void the_last_failure_is_the_last(void) {
     CHECK_EQ(failure.num_not_run, 0);
     CHECK_EQ(failure.not_run_bytes, 0);
     CHECK_EQ(failure.iteration, -1);
-    weir_run_options_destroy(options);
     weir_tensor_release(in);
     weir_tensor_release(out);
     weir_program_release(program);
@@ -385,17 +367,17 @@ static void the_last_failure_is_the_last(void) {
 static void waiting_counts(void) {
     weir_engine *engine = make_engine(NULL);
     weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, "waiting");
-    weir_program *program = make_loop(engine, 1, NULL);
+    weir_program *program = make_loop(engine, WEIR_COMPILE_STATISTICS, NULL);
     weir_tensor *in = make_tensor(engine, integer()), *out = make_tensor(engine, integer());
-    weir_run_options *options = NULL;
+    const weir_run_options options = {.struct_size = sizeof options, .deadline_ns = 1000000};
     weir_run *run = NULL;
     weir_failure failure = {.struct_size = sizeof failure};
     gate g;
     memset(&g, 0, sizeof g);
-    CHECK_OK(weir_run_options_create(&options));
-    CHECK_OK(weir_run_options_set_deadline_ns(options, 1000000));
+    memset(&failure, 0, sizeof failure);
+    failure.struct_size = sizeof failure;
     CHECK_OK(weir_enqueue_task(stream, pass_gate, &g, NULL));
-    CHECK_OK(weir_program_start(program, stream, &in, 1, &out, 1, options, &run));
+    CHECK_OK(weir_program_start(program, stream, &in, 1, &out, 1, &options, &run));
     CHECK_OK(weir_run_get_failure(run, &failure));
     CHECK_EQ(failure.code, WEIR_OK);
     sleep_ns(2000000);
@@ -405,7 +387,6 @@ static void waiting_counts(void) {
     CHECK_EQ(failure.num_not_run, 2);
     CHECK_EQ(stats_of(program, "loop/body/plus").count, 0);
     weir_run_release(run);
-    weir_run_options_destroy(options);
     weir_tensor_release(in);
     weir_tensor_release(out);
     weir_program_release(program);

@@ -136,7 +136,6 @@ static const char *const dependants[][8] = {
 static weir_program *make_program(weir_engine *engine) {
     weir_graph *graph = make_graph("sweep"), *yes = make_graph("yes"), *no = make_graph("no");
     weir_graph *condition = make_graph("condition"), *body = make_graph("body");
-    weir_compile_options *options = NULL;
     weir_program *program = NULL;
     weir_value v[4];
     num_records = 0;
@@ -166,17 +165,19 @@ static weir_program *make_program(weir_engine *engine) {
     weir_value b1 = add(graph, engine, "b1", &a, 1), b2 = add(graph, engine, "b2", &a, 1);
     join[0] = add(graph, engine, "b3", &a, 1);
     CHECK_OK(weir_graph_add_output(graph, "side", add(graph, engine, "side", &b2, 1)));
-    CHECK_OK(weir_graph_add_cond(graph, "choice", b1, yes, no, &a, 1, &join[1], 1, NULL));
+    CHECK_OK(weir_graph_add_cond(graph, "choice", &(weir_cond_desc){.struct_size = sizeof(weir_cond_desc),
+        .predicate = b1, .then_graph = yes, .else_graph = no, .inputs = &a, .num_inputs = 1}, &join[1], 1, NULL));
     v[0] = v[1] = x;
-    CHECK_OK(weir_graph_add_while(graph, "loop", condition, body, v, 2, &n, 1, 1, looped, NULL));
+    CHECK_OK(weir_graph_add_while(graph, "loop", &(weir_while_desc){.struct_size = sizeof(weir_while_desc),
+        .cond_graph = condition, .body_graph = body, .variables = v, .num_variables = 2, .invariants = &n,
+        .num_invariants = 1}, looped, NULL));
     join[2] = looped[1];
     v[0] = add(graph, engine, "join", join, 3);
     CHECK_OK(weir_graph_add_output(graph, "tail", add(graph, engine, "tail", v, 1)));
 
-    CHECK_OK(weir_compile_options_create(&options));
-    CHECK_OK(weir_compile_options_set_hop_ns(options, 0)); /* share whatever there is */
-    CHECK_OK(weir_graph_compile(graph, &engine, 1, options, &program));
-    weir_compile_options_destroy(options);
+    const weir_compile_options options = {
+        .struct_size = sizeof options, .hop_ns = WEIR_HOP_NONE}; /* share whatever there is */
+    CHECK_OK(weir_graph_compile(graph, &engine, 1, &options, &program));
     weir_graph_destroy(graph);
     weir_graph_destroy(yes);
     weir_graph_destroy(no);
@@ -245,7 +246,7 @@ static void prepare(deed what, int at) {
     for (int i = 0; i < num_records; i++) atomic_store(&records[i].calls, 0);
 }
 
-static weir_status run(sweep *s, weir_run_options *options) {
+static weir_status run(sweep *s, const weir_run_options *options) {
     return weir_program_run(s->program, NULL, s->inputs, 2, s->outputs, 2, options);
 }
 
@@ -335,7 +336,7 @@ static void check_counters(sweep *s, weir_status code) {
     CHECK_EQ(info.running, 0);
 }
 
-static void check_again(sweep *s, weir_run_options *options) {
+static void check_again(sweep *s, const weir_run_options *options) {
     prepare(DEED_NONE, 0);
     *number(s->outputs[0]) = *number(s->outputs[1]) = -1;
     CHECK_OK(run(s, options));
@@ -364,11 +365,9 @@ static void sweep_begin(sweep *s) {
     check_counters(s, WEIR_OK);
 
     /* A run whose time is over before it begins leaves out everything. */
-    weir_run_options *options = NULL;
-    CHECK_OK(weir_run_options_create(&options));
-    CHECK_OK(weir_run_options_set_deadline_ns(options, 1));
+    const weir_run_options options = {.struct_size = sizeof options, .deadline_ns = 1};
     prepare(DEED_NONE, 0);
-    CHECK_CODE(run(s, options), WEIR_DEADLINE_EXCEEDED, "the run was given 1 ns");
+    CHECK_CODE(run(s, &options), WEIR_DEADLINE_EXCEEDED, "the run was given 1 ns");
     outcome o = outcome_of(NULL);
     CHECK_EQ(o.failure.code, WEIR_DEADLINE_EXCEEDED);
     CHECK(o.failure.node[0] == 0 && o.failure.engine[0] == 0 && o.failure.iteration == -1);
@@ -377,7 +376,6 @@ static void sweep_begin(sweep *s) {
     for (size_t i = 0; i < s->num_top; i++) s->top[i] = strdup(o.names[i]);
     CHECK_EQ(s->num_top, 9);
     outcome_end(&o);
-    weir_run_options_destroy(options);
     check_counters(s, WEIR_DEADLINE_EXCEEDED);
 }
 
@@ -394,17 +392,13 @@ static void sweep_end(sweep *s) {
 /* Kernel k fails, or outlasts the deadline, in a run in this thread with helpers from a pool. */
 static void sweep_here(sweep *s, weir_threadpool *pool, bool deterministic) {
     const bool exact = pool == NULL || deterministic;
-    weir_run_options *options = NULL, *late = NULL;
-    CHECK_OK(weir_run_options_create(&options));
-    CHECK_OK(weir_run_options_create(&late));
-    CHECK_OK(weir_run_options_set_threadpool(options, pool));
-    CHECK_OK(weir_run_options_set_threadpool(late, pool));
-    CHECK_OK(weir_run_options_set_deterministic(options, deterministic));
-    CHECK_OK(weir_run_options_set_deterministic(late, deterministic));
-    CHECK_OK(weir_run_options_set_deadline_ns(late, 2000000));
+    const weir_run_options options = {
+        .struct_size = sizeof options, .threadpool = pool, .flags = deterministic ? WEIR_RUN_DETERMINISTIC : 0};
+    weir_run_options late = options;
+    late.deadline_ns = 2000000;
     for (int k = 0; k < s->num_calls; k++) {
         prepare(DEED_FAIL, k);
-        weir_status failed = run(s, options);
+        weir_status failed = run(s, &options);
         CHECK_CODE(failed, WEIR_DATA_LOSS, records[atomic_load(&current.culprit)].name);
         outcome o = outcome_of(NULL);
         CHECK_EQ(o.failure.code, WEIR_DATA_LOSS);
@@ -414,10 +408,10 @@ static void sweep_here(sweep *s, weir_threadpool *pool, bool deterministic) {
         if (exact) check_exactly(s, &o, k);
         outcome_end(&o);
         check_counters(s, WEIR_DATA_LOSS);
-        check_again(s, options);
+        check_again(s, &options);
 
         prepare(DEED_LATE, k);
-        weir_status code = run(s, late);
+        weir_status code = run(s, &late);
         if (code == WEIR_OK) {
             CHECK_EQ(atomic_load(&current.step), s->num_calls); /* nothing was left to begin */
         } else {
@@ -429,10 +423,8 @@ static void sweep_here(sweep *s, weir_threadpool *pool, bool deterministic) {
             outcome_end(&o);
         }
         check_counters(s, code);
-        check_again(s, options);
+        check_again(s, &options);
     }
-    weir_run_options_destroy(options);
-    weir_run_options_destroy(late);
 }
 
 /* Kernel k cancels the run, or is in it when this thread does. */
@@ -465,13 +457,11 @@ static void sweep_cancels(sweep *s, weir_threadpool *pool, deed what) {
 
 /* Kernel k fails, and all runs that does not depend on it. */
 static void sweep_finishing(sweep *s, weir_threadpool *pool) {
-    weir_run_options *options = NULL;
-    CHECK_OK(weir_run_options_create(&options));
-    CHECK_OK(weir_run_options_set_threadpool(options, pool));
-    CHECK_OK(weir_run_options_set_finish_independent(options, 1));
+    weir_run_options options = {
+        .struct_size = sizeof options, .threadpool = pool, .flags = WEIR_RUN_FINISH_INDEPENDENT};
     for (int k = 0; k < s->num_calls; k++) {
         prepare(DEED_FAIL, k);
-        weir_status failed = run(s, options);
+        weir_status failed = run(s, &options);
         CHECK_CODE(failed, WEIR_DATA_LOSS, records[s->order[k]].name);
         outcome o = outcome_of(NULL);
         check_where(&o);
@@ -485,14 +475,13 @@ static void sweep_finishing(sweep *s, weir_threadpool *pool) {
         }
         outcome_end(&o);
         check_counters(s, WEIR_DATA_LOSS);
-        check_again(s, options);
+        check_again(s, &options);
     }
     /* It is no failure that stops a run which is cancelled or late. */
-    CHECK_OK(weir_run_options_set_deadline_ns(options, 1));
+    options.deadline_ns = 1;
     prepare(DEED_NONE, 0);
-    CHECK_CODE(run(s, options), WEIR_DEADLINE_EXCEEDED, NULL);
+    CHECK_CODE(run(s, &options), WEIR_DEADLINE_EXCEEDED, NULL);
     check_counters(s, WEIR_DEADLINE_EXCEEDED);
-    weir_run_options_destroy(options);
 }
 
 int main(void) {

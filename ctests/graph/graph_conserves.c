@@ -103,7 +103,6 @@ static void *let_end(void *arg) {
 }
 
 static weir_program *random_program(weir_engine *cpu) {
-    weir_compile_options *options = NULL;
     weir_graph *graph = NULL;
     weir_program *program = NULL;
     weir_node ids[MOST_NODES];
@@ -128,10 +127,8 @@ static weir_program *random_program(weir_engine *cpu) {
         }
     }
     /* On a machine that is busy enough one thread would rightly do everything. */
-    CHECK_OK(weir_compile_options_create(&options));
-    CHECK_OK(weir_compile_options_set_hop_ns(options, 1000));
-    CHECK_OK(weir_graph_compile(graph, &cpu, 1, options, &program));
-    weir_compile_options_destroy(options);
+    const weir_compile_options options = {.struct_size = sizeof options, .hop_ns = 1000};
+    CHECK_OK(weir_graph_compile(graph, &cpu, 1, &options, &program));
     weir_graph_destroy(graph);
     /* What costs that are the wrong way round hide is found out by a run. */
     if (hints == 2) {
@@ -142,9 +139,7 @@ static weir_program *random_program(weir_engine *cpu) {
 }
 
 static void on_pool(weir_engine *cpu, weir_threadpool *pool, const char *name, int threads, int graphs) {
-    weir_run_options *options = NULL;
-    CHECK_OK(weir_run_options_create(&options));
-    CHECK_OK(weir_run_options_set_threadpool(options, pool));
+    const weir_run_options options = {.struct_size = sizeof options, .threadpool = pool};
     num_threads = threads;
     for (int g = 0; g < graphs; g++) {
         seed = (uint64_t)g * 1000 + (uint64_t)threads;
@@ -154,13 +149,12 @@ static void on_pool(weir_engine *cpu, weir_threadpool *pool, const char *name, i
             for (int n = 0; n < count; n++) nodes[n] = (node){.is_long = nodes[n].is_long};
             pthread_t controller;
             CHECK(pthread_create(&controller, NULL, let_end, NULL) == 0);
-            CHECK_OK(weir_program_run(program, NULL, NULL, 0, NULL, 0, options));
+            CHECK_OK(weir_program_run(program, NULL, NULL, 0, NULL, 0, &options));
             CHECK(pthread_join(controller, NULL) == 0);
             for (int n = 0; n < count; n++) CHECK(!nodes[n].is_long || nodes[n].has_ended);
         }
         weir_program_release(program);
     }
-    weir_run_options_destroy(options);
 }
 
 int main(int argc, char **argv) {

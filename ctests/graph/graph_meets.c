@@ -88,7 +88,6 @@ static bool pair_of(const shape *s, unsigned number, int *first, int *second) {
 }
 
 static weir_program *compile(weir_engine *cpu, const shape *s, int first, int second, uint64_t cost_ns) {
-    weir_compile_options *options = NULL;
     weir_graph *graph = NULL;
     weir_program *program = NULL;
     weir_node nodes[MOST_NODES];
@@ -104,10 +103,8 @@ static weir_program *compile(weir_engine *cpu, const shape *s, int first, int se
         }
     }
     /* On a machine that is busy enough one thread would rightly do both. */
-    CHECK_OK(weir_compile_options_create(&options));
-    CHECK_OK(weir_compile_options_set_hop_ns(options, 1000));
-    CHECK_OK(weir_graph_compile(graph, &cpu, 1, options, &program));
-    weir_compile_options_destroy(options);
+    const weir_compile_options options = {.struct_size = sizeof options, .hop_ns = 1000};
+    CHECK_OK(weir_graph_compile(graph, &cpu, 1, &options, &program));
     weir_graph_destroy(graph);
     return program;
 }
@@ -153,14 +150,11 @@ static void lies(weir_engine *cpu, const weir_run_options *options, unsigned ste
 }
 
 static void on_pool(weir_engine *cpu, weir_threadpool *pool, unsigned step) {
-    weir_run_options *options = NULL;
-    CHECK_OK(weir_run_options_create(&options));
-    CHECK_OK(weir_run_options_set_threadpool(options, pool));
-    for (int count = 2; count <= 4; count++) all_graphs(cpu, options, count, 1);
-    all_graphs(cpu, options, 5, step);
-    all_graphs(cpu, options, 6, 37 * step);
-    lies(cpu, options, 41 * step);
-    weir_run_options_destroy(options);
+    const weir_run_options options = {.struct_size = sizeof options, .threadpool = pool};
+    for (int count = 2; count <= 4; count++) all_graphs(cpu, &options, count, 1);
+    all_graphs(cpu, &options, 5, step);
+    all_graphs(cpu, &options, 6, 37 * step);
+    lies(cpu, &options, 41 * step);
 }
 
 int main(void) {

@@ -89,14 +89,9 @@ static int num_batches(int v) {
 }
 
 static weir_program *compile(weir_engine *engine, int v) {
-    weir_compile_options *options;
-    CHECK_OK(weir_compile_options_create(&options));
-    if (variants[v].hop) {
-        CHECK_OK(weir_compile_options_set_hop_ns(options, 0));
-    }
-    weir_program *program = network_compile(&data, engine, variants[v].batch, options);
-    weir_compile_options_destroy(options);
-    return program;
+    const weir_compile_options options = {
+        .struct_size = sizeof options, .hop_ns = variants[v].hop ? WEIR_HOP_NONE : 0};
+    return network_compile(&data, engine, variants[v].batch, &options);
 }
 
 static weir_tensor *tensor_over(weir_engine *engine, weir_tensor_desc desc, void *memory) {
@@ -169,16 +164,12 @@ static void read_all_in_way(struct session *own, struct session *plain, int v, w
     const bool streams_pool = way == STREAM_SYNCHRONOUS || way == STREAM_ASYNCHRONOUS;
     struct session *session = way <= ENGINE_ASYNCHRONOUS ? own : plain;
     weir_stream *stream = NULL;
-    weir_run_options *options = NULL;
+    const weir_run_options options = {.struct_size = sizeof options, .threadpool = pool};
+    const bool is_runs = way == RUN_CALLER || way == RUN_ASYNCHRONOUS;
     if (way != ENGINE_CALLER && way != RUN_CALLER) {
         stream = open_stream(session->engine, streams_pool ? pool : NULL, asynchronous);
     }
-    if (way == RUN_CALLER || way == RUN_ASYNCHRONOUS) {
-        CHECK_OK(weir_run_options_create(&options));
-        CHECK_OK(weir_run_options_set_threadpool(options, pool));
-    }
-    read_all(session, v, stream, options);
-    weir_run_options_destroy(options);
+    read_all(session, v, stream, is_runs ? &options : NULL);
     weir_stream_release(stream);
 }
 

@@ -136,15 +136,13 @@ static int compare_with_reference(const struct clip *clip, const char *name) {
 
 static int compare_on_pool(weir_program *const *programs, weir_engine *engine, pool_kind kind, int threads) {
     weir_threadpool *handle;
-    weir_run_options *options;
     int wrong = 0;
     test_pool *pool = test_pool_create(kind, threads, &handle);
-    CHECK_OK(weir_run_options_create(&options));
-    CHECK_OK(weir_run_options_set_threadpool(options, handle));
+    const weir_run_options options = {.struct_size = sizeof options, .threadpool = handle};
     for (int v = 0; v < VARIANTS; v++) {
         for (int c = 0; c < CLIPS; c++) {
             static struct opinion pooled;
-            hear(programs[v], engine, &clips[c], options, &pooled);
+            hear(programs[v], engine, &clips[c], &options, &pooled);
             const size_t bytes = clips[c].frames * sizeof pooled.probabilities[0];
             if (memcmp(pooled.probabilities, clips[c].alone.probabilities, bytes) != 0) {
                 printf("FAILED %s: other bits on pool %s, variant %d\n", clip_names[c], pool_kind_name(kind), v);
@@ -152,7 +150,6 @@ static int compare_on_pool(weir_program *const *programs, weir_engine *engine, p
             }
         }
     }
-    weir_run_options_destroy(options);
     weir_threadpool_release(handle);
     const int64_t tasks = test_pool_counters(pool).tasks;
     test_pool_destroy(pool);
@@ -163,7 +160,6 @@ static int compare_on_pool(weir_program *const *programs, weir_engine *engine, p
 int main(int argc, char **argv) {
     const weir_runtime_info before = runtime_info();
     const char *folder = argc > 1 ? argv[1] : VOICE_DATA_DIR;
-    weir_compile_options *hop;
     weir_program *programs[VARIANTS];
     weir_engine *engine;
     struct weights weights;
@@ -173,11 +169,9 @@ int main(int argc, char **argv) {
     snprintf(path, sizeof path, "%s/weights.bin", folder);
     CHECK_EQ(weights_load(&weights, path), 0);
     CHECK_OK(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &engine));
-    CHECK_OK(weir_compile_options_create(&hop));
-    CHECK_OK(weir_compile_options_set_hop_ns(hop, 0));
+    const weir_compile_options hop = {.struct_size = sizeof hop, .hop_ns = WEIR_HOP_NONE};
     programs[0] = model_compile(&weights, engine, NULL);
-    programs[1] = model_compile(&weights, engine, hop);
-    weir_compile_options_destroy(hop);
+    programs[1] = model_compile(&weights, engine, &hop);
     for (int c = 0; c < CLIPS; c++) {
         load_clip(&clips[c], folder, clip_names[c]);
         hear(programs[0], engine, &clips[c], NULL, &clips[c].alone);

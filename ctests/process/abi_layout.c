@@ -8,6 +8,7 @@
 
 #include "abi_values.h"
 #include "weir.h"
+#include "weir/control.h"
 #include "weir/memory.h"
 #include "weir/ops.h"
 #include "weir/resource.h"
@@ -201,6 +202,55 @@ OFFSET(weir_notice, ctx, 16);
 OFFSET(weir_notice, release, 24);
 OFFSET(weir_notice, event_fd, 32);
 OFFSET(weir_notice, reserved, 36);
+
+SIZE(weir_cond_desc, 48);
+OFFSET(weir_cond_desc, struct_size, 0);
+OFFSET(weir_cond_desc, predicate, 8);
+OFFSET(weir_cond_desc, then_graph, 16);
+OFFSET(weir_cond_desc, else_graph, 24);
+OFFSET(weir_cond_desc, inputs, 32);
+OFFSET(weir_cond_desc, num_inputs, 40);
+
+SIZE(weir_case_desc, 48);
+OFFSET(weir_case_desc, struct_size, 0);
+OFFSET(weir_case_desc, index, 8);
+OFFSET(weir_case_desc, branches, 16);
+OFFSET(weir_case_desc, num_branches, 24);
+OFFSET(weir_case_desc, inputs, 32);
+OFFSET(weir_case_desc, num_inputs, 40);
+
+SIZE(weir_while_desc, 64);
+OFFSET(weir_while_desc, struct_size, 0);
+OFFSET(weir_while_desc, cond_graph, 8);
+OFFSET(weir_while_desc, body_graph, 16);
+OFFSET(weir_while_desc, variables, 24);
+OFFSET(weir_while_desc, num_variables, 32);
+OFFSET(weir_while_desc, invariants, 40);
+OFFSET(weir_while_desc, num_invariants, 48);
+OFFSET(weir_while_desc, parallel_iterations, 56);
+OFFSET(weir_while_desc, reserved, 60);
+
+SIZE(weir_compile_options, 56);
+OFFSET(weir_compile_options, struct_size, 0);
+OFFSET(weir_compile_options, flags, 8);
+OFFSET(weir_compile_options, hop_ns, 16);
+OFFSET(weir_compile_options, blocking_threadpool, 24);
+OFFSET(weir_compile_options, partial_runs, 32);
+OFFSET(weir_compile_options, max_concurrent_runs, 40);
+OFFSET(weir_compile_options, placement, 44);
+OFFSET(weir_compile_options, segments, 48);
+OFFSET(weir_compile_options, reserved, 52);
+
+SIZE(weir_run_options, 72);
+OFFSET(weir_run_options, struct_size, 0);
+OFFSET(weir_run_options, flags, 8);
+OFFSET(weir_run_options, deadline_ns, 16);
+OFFSET(weir_run_options, threadpool, 24);
+OFFSET(weir_run_options, outputs, 32);
+OFFSET(weir_run_options, num_outputs, 40);
+OFFSET(weir_run_options, absent, 48);
+OFFSET(weir_run_options, num_absent, 56);
+OFFSET(weir_run_options, notice, 64);
 
 SIZE(weir_node_stats, 176);
 OFFSET(weir_node_stats, struct_size, 0);

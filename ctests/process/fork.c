@@ -19,7 +19,6 @@ typedef struct inherited {
     weir_kernel *kernel;
     weir_graph *graph;
     weir_program *program;
-    weir_run_options *options;
 } inherited;
 
 static inherited make_all(void) {
@@ -37,12 +36,10 @@ static inherited make_all(void) {
     CHECK_OK(weir_graph_add_kernel(i.graph, "relu", i.kernel, &x, 1, &y, 1, NULL));
     CHECK_OK(weir_graph_add_output(i.graph, "y", y));
     i.program = compile(i.graph, i.engine);
-    CHECK_OK(weir_run_options_create(&i.options));
     return i;
 }
 
 static void release_all(inherited *i) {
-    weir_run_options_destroy(i->options);
     weir_program_release(i->program);
     weir_graph_destroy(i->graph);
     weir_kernel_release(i->kernel);
@@ -76,7 +73,6 @@ static void check_refusals(inherited *i) {
     REFUSED(weir_threadpool_create_inline(&pool));
     REFUSED(weir_tensor_create(i->engine, &(weir_tensor_desc){.dtype = WEIR_F32}, NULL, &tensor));
     REFUSED(weir_tensor_retain(i->tensor));
-    REFUSED(weir_run_options_set_no_wait(i->options, 1));
     REFUSED(weir_graph_add_input(i->graph, "z", &(weir_tensor_desc){.dtype = WEIR_F32}, &value));
     CHECK(done == 7 && value == 7 && atomic_load(&runs) == 0);
 }

@@ -60,7 +60,9 @@ static void make_and_run(weir_threadpool *pool) {
     weir_graph *graph = make_graph("made here");
     CHECK_OK(weir_graph_add_input(graph, "flag", &flag_desc, &flag));
     CHECK_OK(weir_graph_add_input(graph, "x", &desc, &x));
-    CHECK_OK(weir_graph_add_cond(graph, "cond", flag, branches[0], branches[1], &x, 1, &out, 1, NULL));
+    CHECK_OK(weir_graph_add_cond(graph, "cond", &(weir_cond_desc){.struct_size = sizeof(weir_cond_desc),
+        .predicate = flag, .then_graph = branches[0], .else_graph = branches[1], .inputs = &x, .num_inputs = 1}, &out,
+        1, NULL));
     CHECK_OK(weir_graph_add_output(graph, "y", out));
     weir_program *program = compile(graph, engine);
     for (int run = 0; run < 3; run++) {

@@ -66,7 +66,6 @@ typedef struct cast {
     weir_kernel *matmul, *add, *host;
     weir_graph *graph;
     weir_program *program;
-    weir_run_options *options;
     weir_run *run, *other;
     atomic_llong items;
     atomic_int runs; /* of tasks; not in a frame, since a queue may know it when a call has failed */
@@ -81,7 +80,7 @@ static void count_release(void *ctx) {
 }
 
 /* A notice that was taken is called once for each run or event, and released once. */
-static atomic_int notices_taken, notices_to_call, notices_called, notices_released;
+static atomic_int notices_taken, notices_called, notices_released;
 
 static void count_call(void *ctx, weir_status status, weir_run *run) {
     (void)ctx, (void)status, (void)run;
@@ -95,17 +94,8 @@ static void count_notice(void *ctx) {
 
 static const weir_notice counted = {.struct_size = sizeof counted, .notify = count_call, .release = count_notice};
 
-static weir_status taken(weir_status status, int calls) {
-    if (status == WEIR_OK) {
-        atomic_fetch_add(&notices_taken, 1);
-        atomic_fetch_add(&notices_to_call, calls);
-    }
-    return status;
-}
-
-/* A run that was started calls the notice of its options. */
-static weir_status told(weir_status status) {
-    if (status == WEIR_OK) atomic_fetch_add(&notices_to_call, 1);
+static weir_status taken(weir_status status) {
+    if (status == WEIR_OK) atomic_fetch_add(&notices_taken, 1);
     return status;
 }
 
@@ -158,7 +148,6 @@ static weir_status make_work(cast *c) {
     TRY(weir_graph_add_task(c->graph, "task", count_run, &c->runs, NULL, 0, &task));
     TRY(weir_graph_add_control_edge(c->graph, node, task));
     TRY(weir_graph_add_output(c->graph, "y", value));
-    TRY(weir_run_options_create(&c->options));
 out:
     return status;
 }
@@ -174,7 +163,7 @@ static weir_status run_work(cast *c) {
     TRY(weir_enqueue(c->stream, c->add, squares, 2, &c->tensors[3], 1));
     TRY(weir_enqueue(c->asynchronous, c->host, squares, 1, &c->tensors[3], 1));
     TRY(weir_event_record(c->event, c->asynchronous));
-    TRY(taken(weir_event_notify(c->event, &counted), 1));
+    TRY(taken(weir_event_notify(c->event, &counted)));
     TRY(weir_stream_wait_event(c->stream, c->event));
     TRY(weir_event_synchronize(c->event, WEIR_TIMEOUT_INFINITE));
     TRY(weir_stream_synchronize(c->asynchronous, WEIR_TIMEOUT_INFINITE));
@@ -185,18 +174,19 @@ out:
 
 static weir_status run_program(cast *c) {
     weir_status status = WEIR_OK;
+    weir_run_options options = {.struct_size = sizeof options};
     char text[2048];
     size_t length = 0;
     TRY(weir_graph_compile(c->graph, &c->engine, 1, NULL, &c->program));
     TRY(weir_program_dump(c->program, WEIR_DUMP_JSON, text, sizeof text, &length));
     TRY(weir_program_run(c->program, NULL, &c->tensors[0], 1, &c->tensors[3], 1, NULL));
-    TRY(weir_program_run(c->program, c->stream, &c->tensors[0], 1, &c->tensors[3], 1, c->options));
+    TRY(weir_program_run(c->program, c->stream, &c->tensors[0], 1, &c->tensors[3], 1, &options));
     TRY(weir_program_start(c->program, c->asynchronous, &c->tensors[0], 1, &c->tensors[3], 1, NULL, &c->run));
-    TRY(taken(weir_run_notify(c->run, &counted), 1));
+    TRY(taken(weir_run_notify(c->run, &counted)));
     TRY(weir_run_synchronize(c->run, WEIR_TIMEOUT_INFINITE));
-    TRY(taken(weir_run_options_set_notice(c->options, &counted), 0));
-    TRY(told(weir_program_run(c->program, c->asynchronous, &c->tensors[0], 1, &c->tensors[3], 1, c->options)));
-    TRY(told(weir_program_start(c->program, c->asynchronous, &c->tensors[0], 1, &c->tensors[3], 1, c->options, &c->other)));
+    options.notice = &counted;
+    TRY(taken(weir_program_run(c->program, c->asynchronous, &c->tensors[0], 1, &c->tensors[3], 1, &options)));
+    TRY(taken(weir_program_start(c->program, c->asynchronous, &c->tensors[0], 1, &c->tensors[3], 1, &options, &c->other)));
     TRY(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     TRY(weir_sync_domain(c->domain, WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
 out:
@@ -206,7 +196,6 @@ out:
 static void release_all(cast *c) {
     weir_run_release(c->run);
     weir_run_release(c->other);
-    weir_run_options_destroy(c->options);
     weir_program_release(c->program);
     weir_graph_destroy(c->graph);
     weir_kernel_release(c->matmul);
@@ -246,7 +235,7 @@ static long play(int act, long first, long last) {
     interpose_reset(0, 0);
     check_released(&before); /* also: nobody knows `c` any more */
     CHECK_EQ(atomic_load(&pools_released), atomic_load(&pools_made));
-    EVENTUALLY(atomic_load(&notices_called) == atomic_load(&notices_to_call));
+    EVENTUALLY(atomic_load(&notices_called) == atomic_load(&notices_taken));
     EVENTUALLY(atomic_load(&notices_released) == atomic_load(&notices_taken));
     return requests;
 }

@@ -122,7 +122,6 @@ static weir_program *make_program(weir_engine *engine) {
     weir_host_kernel_desc sum_desc = make_kernel_desc("sum", add_compute, NULL);
     weir_kernel *plus = make_unary_kernel(engine, "plus", add_compute, NULL, desc), *sum = NULL;
     weir_graph *graph = make_graph("diamond");
-    weir_compile_options *options = NULL;
     weir_program *program = NULL;
     weir_value x, a, b[2], y;
     sum_desc.num_inputs = 2;
@@ -136,10 +135,8 @@ static weir_program *make_program(weir_engine *engine) {
     CHECK_OK(weir_graph_add_kernel(graph, "c", plus, &a, 1, &b[1], 1, NULL));
     CHECK_OK(weir_graph_add_kernel(graph, "y", sum, b, 2, &y, 1, NULL));
     CHECK_OK(weir_graph_add_output(graph, "y", y));
-    CHECK_OK(weir_compile_options_create(&options));
-    CHECK_OK(weir_compile_options_set_hop_ns(options, 0));
-    CHECK_OK(weir_graph_compile(graph, &engine, 1, options, &program));
-    weir_compile_options_destroy(options);
+    const weir_compile_options options = {.struct_size = sizeof options, .hop_ns = WEIR_HOP_NONE};
+    CHECK_OK(weir_graph_compile(graph, &engine, 1, &options, &program));
     weir_graph_destroy(graph);
     weir_kernel_release(plus);
     weir_kernel_release(sum);

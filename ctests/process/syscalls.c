@@ -47,7 +47,6 @@ static weir_program *make_diamond(weir_engine *engine, bool shared) {
     int32_t (*task)(void *) = shared ? something : nothing;
     uint64_t cost_ns = shared ? 10000 : 10;
     weir_graph *graph = make_graph("diamond");
-    weir_compile_options *options = NULL;
     weir_node source, sink, node;
     weir_program *program = NULL;
     char name[16];
@@ -59,10 +58,9 @@ static weir_program *make_diamond(weir_engine *engine, bool shared) {
         CHECK_OK(weir_graph_add_control_edge(graph, source, node));
         CHECK_OK(weir_graph_add_control_edge(graph, node, sink));
     }
-    CHECK_OK(weir_compile_options_create(&options));
-    if (shared) CHECK_OK(weir_compile_options_set_hop_ns(options, 0));
-    CHECK_OK(weir_graph_compile(graph, &engine, 1, options, &program));
-    weir_compile_options_destroy(options);
+    weir_compile_options options = {.struct_size = sizeof options};
+    if (shared) options.hop_ns = WEIR_HOP_NONE;
+    CHECK_OK(weir_graph_compile(graph, &engine, 1, &options, &program));
     weir_graph_destroy(graph);
     return program;
 }
@@ -115,7 +113,7 @@ static int32_t of_range(void *arg, int64_t begin, int64_t end, int32_t slot) {
 
 /* What an operator does to which its framework gives a pool with each call: a region, a run, and the end of the
  * pool. */
-static void call_with_a_pool_of_its_own(weir_program *program, weir_run_options *options) {
+static void call_with_a_pool_of_its_own(weir_program *program) {
     const weir_threadpool_vtable vtable = {
         .struct_size = sizeof vtable, .num_threads = two_threads, .parallel_for = in_caller};
     int context = 0;
@@ -123,9 +121,8 @@ static void call_with_a_pool_of_its_own(weir_program *program, weir_run_options 
     weir_threadpool *pool = NULL;
     if (weir_threadpool_create(&vtable, &context, &pool) != WEIR_OK) abort();
     if (weir_parallel_for(pool, 100, NULL, of_range, (void *)&items) != WEIR_OK || items != 100) abort();
-    if (weir_run_options_set_threadpool(options, pool) != WEIR_OK) abort();
-    if (weir_program_run(program, NULL, NULL, 0, NULL, 0, options) != WEIR_OK) abort();
-    if (weir_run_options_set_threadpool(options, NULL) != WEIR_OK) abort();
+    const weir_run_options options = {.struct_size = sizeof options, .threadpool = pool};
+    if (weir_program_run(program, NULL, NULL, 0, NULL, 0, &options) != WEIR_OK) abort();
     if (weir_threadpool_close(pool, WEIR_TIMEOUT_INFINITE) != WEIR_OK) abort();
     weir_threadpool_release(pool);
 }
@@ -133,15 +130,12 @@ static void call_with_a_pool_of_its_own(weir_program *program, weir_run_options 
 static void pools_of_calls(void) {
     weir_engine *engine = make_engine(NULL);
     weir_program *program = make_diamond(engine, false);
-    weir_run_options *options = NULL;
-    CHECK_OK(weir_run_options_create(&options));
-    for (int i = 0; i < 600; i++) call_with_a_pool_of_its_own(program, options);
+    for (int i = 0; i < 600; i++) call_with_a_pool_of_its_own(program);
     uint64_t allocations = runtime_info().allocations;
     mark();
-    for (int i = 0; i < scale(100000); i++) call_with_a_pool_of_its_own(program, options);
+    for (int i = 0; i < scale(100000); i++) call_with_a_pool_of_its_own(program);
     mark();
     CHECK_EQ(runtime_info().allocations, allocations);
-    weir_run_options_destroy(options);
     weir_program_release(program);
     weir_engine_release(engine);
 }

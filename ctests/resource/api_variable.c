@@ -233,7 +233,9 @@ static void test_order(void) {
     CHECK_OK(weir_graph_add_input(else_graph, "in", &desc, &else_in));
     CHECK_OK(weir_graph_add_kernel(else_graph, "more", k.add, &else_in, 1, NULL, 0, NULL));
     CHECK_OK(weir_graph_add_output(else_graph, "out", else_in));
-    CHECK_OK(weir_graph_add_cond(graph, "cond", predicate, then_graph, else_graph, &value, 1, &branch_out, 1, &cond));
+    CHECK_OK(weir_graph_add_cond(graph, "cond", &(weir_cond_desc){.struct_size = sizeof(weir_cond_desc),
+        .predicate = predicate, .then_graph = then_graph, .else_graph = else_graph, .inputs = &value, .num_inputs = 1},
+        &branch_out, 1, &cond));
     CHECK_CODE(weir_graph_compile(graph, &engine, 1, NULL, &program), WEIR_INVALID_ARGUMENT, "'cond/");
     CHECK_OK(weir_graph_add_control_edge(graph, write2, cond));
     CHECK_OK(weir_graph_compile(graph, &engine, 1, NULL, &program));
@@ -347,7 +349,9 @@ static void test_loop(weir_threadpool *pool, int32_t trips, int known) {
     }
     CHECK_OK(weir_graph_add_input(graph, "value", &desc, &in[1]));
     CHECK_OK(weir_graph_add_input(graph, "step", &desc, &in[3]));
-    CHECK_OK(weir_graph_add_while(graph, "loop", condition, body, in, 2, in + 2, 3, 8, out, NULL));
+    CHECK_OK(weir_graph_add_while(graph, "loop", &(weir_while_desc){.struct_size = sizeof(weir_while_desc),
+        .cond_graph = condition, .body_graph = body, .variables = in, .num_variables = 2, .invariants = in + 2,
+        .num_invariants = 3, .parallel_iterations = 8}, out, NULL));
     CHECK_OK(weir_graph_add_output(graph, "value", out[1]));
     weir_program *program = compile(graph, engine);
     weir_tensor *step = constant_integers(engine, 2), *value = constant_integers(engine, 0), *result = constant_integers(engine, 0);

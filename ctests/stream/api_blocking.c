@@ -52,8 +52,6 @@ static program program_create(weir_threadpool *pool, weir_threadpool *lane, read
     program p = {.engine = make_engine(pool)};
     weir_tensor_desc like = vector_desc(WIDTH);
     weir_host_kernel_desc desc = make_kernel_desc("read", read_blocking, r);
-    weir_compile_options *options = NULL;
-    weir_threadpool *got = NULL;
     weir_value x, v;
     char name[16];
     desc.num_inputs = desc.num_outputs = 1;
@@ -75,12 +73,11 @@ static program program_create(weir_threadpool *pool, weir_threadpool *lane, read
     }
     CHECK_CODE(weir_graph_compile(p.graph, &p.engine, 1, NULL, &p.program), WEIR_FAILED_PRECONDITION,
                "node 'read 0' may block a worker of the pool; give a blocking lane");
-    CHECK_OK(weir_compile_options_create(&options));
-    CHECK_OK(weir_compile_options_set_blocking_threadpool(options, lane));
-    CHECK_OK(weir_compile_options_get_blocking_threadpool(options, &got));
-    CHECK(got == lane);
-    CHECK_OK(weir_graph_compile(p.graph, &p.engine, 1, options, &p.program));
-    weir_compile_options_destroy(options);
+    weir_compile_options options = {.struct_size = sizeof options, .blocking_threadpool = lane};
+    CHECK_OK(weir_graph_compile(p.graph, &p.engine, 1, &options, &p.program));
+    options.blocking_threadpool = NULL;
+    CHECK_OK(weir_program_get_options(p.program, &options));
+    CHECK(options.blocking_threadpool == lane);
     weir_kernel_release(plain);
     p.in = make_tensor(p.engine, like);
     fill(p.in, 1);
@@ -239,12 +236,15 @@ static void test_short_waits(void) {
 
 static void test_no_lane(void) {
     weir_threadpool *lane = NULL;
-    weir_compile_options *options = NULL;
     test_pool *lanes = test_pool_create_exact(POOL_PARALLEL_FOR, 1, &lane);
-    CHECK_OK(weir_compile_options_create(&options));
-    CHECK_CODE(weir_compile_options_set_blocking_threadpool(options, lane), WEIR_INVALID_ARGUMENT,
-               "pool takes no single tasks");
-    weir_compile_options_destroy(options);
+    weir_graph *graph = make_graph("empty");
+    weir_engine *engine = make_engine(NULL);
+    weir_program *program = NULL;
+    const weir_compile_options options = {.struct_size = sizeof options, .blocking_threadpool = lane};
+    CHECK_CODE(weir_graph_compile(graph, &engine, 1, &options, &program), WEIR_INVALID_ARGUMENT,
+               "options->blocking_threadpool takes no single tasks");
+    weir_graph_destroy(graph);
+    weir_engine_release(engine);
     weir_threadpool_release(lane);
     test_pool_destroy(lanes);
 }

@@ -206,21 +206,19 @@ static void check_precedence(const bool use[NUM_SOURCES], bool asynchronous) {
     weir_kernel *kernel = make_unary_kernel(engine, "slow", slow_compute, NULL, &desc);
     weir_tensor *in = make_tensor(engine, desc), *out = make_tensor(engine, desc);
     weir_graph *graph = make_graph("precedence");
-    weir_run_options *options = NULL;
     weir_value x, y;
     CHECK_OK(weir_graph_add_input(graph, "x", &desc, &x));
     CHECK_OK(weir_graph_add_kernel(graph, "slow", kernel, &x, 1, &y, 1, NULL));
     CHECK_OK(weir_graph_add_output(graph, "y", y));
     weir_program *program = compile(graph, engine);
-    CHECK_OK(weir_run_options_create(&options));
-    CHECK_OK(weir_run_options_set_threadpool(options, use[FROM_CALL] ? pools[FROM_CALL] : NULL));
+    const weir_run_options options = {
+        .struct_size = sizeof options, .threadpool = use[FROM_CALL] ? pools[FROM_CALL] : NULL};
 
-    CHECK_OK(weir_program_run(program, stream, &in, 1, &out, 1, options));
+    CHECK_OK(weir_program_run(program, stream, &in, 1, &out, 1, &options));
     CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
     if (!use[FROM_CALL]) CHECK_OK(weir_enqueue(stream, kernel, &in, 1, &out, 1));
     CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
 
-    weir_run_options_destroy(options);
     weir_program_release(program);
     weir_graph_destroy(graph);
     weir_tensor_release(in);

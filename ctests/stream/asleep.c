@@ -77,25 +77,22 @@ static void *wait_for_run(void *run) {
 
 static void in_runs(weir_engine *cpu, weir_threadpool *pool, const char *where) {
     weir_program *program = one_long_node(cpu);
-    weir_run_options *options = NULL;
     weir_stream *stream = make_stream(cpu, WEIR_STREAM_ASYNCHRONOUS, pool, NULL);
-    CHECK_OK(weir_run_options_create(&options));
-    CHECK_OK(weir_run_options_set_threadpool(options, pool));
+    const weir_run_options options = {.struct_size = sizeof options, .threadpool = pool};
     for (int i = 0; i < 3; i++) {
-        CHECK_OK(weir_program_run(program, NULL, NULL, 0, NULL, 0, options));
+        CHECK_OK(weir_program_run(program, NULL, NULL, 0, NULL, 0, &options));
         check_asleep(where, "a run in its caller", i);
     }
     for (int i = 0; i < 2; i++) {
         weir_run *run = NULL;
         pthread_t waiters[THREADS];
-        CHECK_OK(weir_program_start(program, stream, NULL, 0, NULL, 0, options, &run));
+        CHECK_OK(weir_program_start(program, stream, NULL, 0, NULL, 0, &options, &run));
         for (int t = 0; t < THREADS; t++) CHECK(pthread_create(&waiters[t], NULL, wait_for_run, run) == 0);
         for (int t = 0; t < THREADS; t++) CHECK(pthread_join(waiters[t], NULL) == 0);
         check_asleep(where, "a run for which four threads wait", i);
         weir_run_release(run);
     }
     weir_stream_release(stream);
-    weir_run_options_destroy(options);
     weir_program_release(program);
 }
 
@@ -120,7 +117,6 @@ static void beside_a_device(weir_engine *cpu, weir_threadpool *pool, const char 
     weir_engine *device = NULL, *engines[2];
     weir_kernel *relu = NULL;
     weir_program *program = NULL;
-    weir_run_options *options = NULL;
     weir_value in, out;
     CHECK_OK(weir_engine_attr_create(WEIR_ENGINE_EMULATED, &attr));
     CHECK_OK(weir_engine_attr_set_emulation(attr, &emulation));
@@ -133,19 +129,17 @@ static void beside_a_device(weir_engine *cpu, weir_threadpool *pool, const char 
     CHECK_OK(weir_graph_add_kernel(graph, "relu", relu, &in, 1, &out, 1, NULL));
     CHECK_OK(weir_graph_add_output(graph, "out", out));
     CHECK_OK(weir_graph_compile(graph, engines, 2, NULL, &program));
-    CHECK_OK(weir_run_options_create(&options));
-    CHECK_OK(weir_run_options_set_threadpool(options, pool));
+    const weir_run_options options = {.struct_size = sizeof options, .threadpool = pool};
     weir_tensor *tensors[] = {make_tensor(cpu, desc), make_tensor(cpu, desc)};
     fill(tensors[0], 1);
     for (int i = 0; i < 3; i++) {
         const uint64_t before = cpu_ns();
-        CHECK_OK(weir_program_run(program, NULL, tensors, 1, &tensors[1], 1, options));
+        CHECK_OK(weir_program_run(program, NULL, tensors, 1, &tensors[1], 1, &options));
         taken_ns = cpu_ns() - before;
         /* The first one makes what the others use. */
         if (i > 0) check_asleep(where, "a run that waits for a device", i);
     }
     for (int i = 0; i < 2; i++) weir_tensor_release(tensors[i]);
-    weir_run_options_destroy(options);
     weir_program_release(program);
     weir_graph_destroy(graph);
     weir_kernel_release(relu);

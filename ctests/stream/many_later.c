@@ -165,12 +165,9 @@ static void test_several_at_once(weir_threadpool *pool) {
 /* What a deadline leaves out is not begun. */
 static void test_deadline(weir_threadpool *pool) {
     world *w = make_world(pool, ELSEWHERE);
-    weir_run_options *options = NULL;
-    CHECK_OK(weir_run_options_create(&options));
-    CHECK_OK(weir_run_options_set_deadline_ns(options, 1));
-    CHECK_CODE(weir_program_run_many(w->program, MOST, w->inputs, 1, w->outputs, 1, options), WEIR_DEADLINE_EXCEEDED,
+    const weir_run_options options = {.struct_size = sizeof options, .deadline_ns = 1};
+    CHECK_CODE(weir_program_run_many(w->program, MOST, w->inputs, 1, w->outputs, 1, &options), WEIR_DEADLINE_EXCEEDED,
                "program 'late' instance 0");
-    weir_run_options_destroy(options);
     free_world(w);
 }
 

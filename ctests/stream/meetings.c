@@ -287,17 +287,14 @@ static void *run_owned(void *arg) {
 
 static weir_program *tasks_program(weir_engine *engine, weir_host_fn fn, void *arg, int count) {
     weir_graph *graph = make_graph("tasks");
-    weir_compile_options *options = NULL;
     weir_program *program = NULL;
     char name[16];
     for (int i = 0; i < count; i++) {
         snprintf(name, sizeof name, "t%d", i);
         CHECK_OK(weir_graph_add_task(graph, name, fn, arg, NULL, 50000000, NULL));
     }
-    CHECK_OK(weir_compile_options_create(&options));
-    CHECK_OK(weir_compile_options_set_hop_ns(options, 0));
-    CHECK_OK(weir_graph_compile(graph, &engine, 1, options, &program));
-    weir_compile_options_destroy(options);
+    const weir_compile_options options = {.struct_size = sizeof options, .hop_ns = WEIR_HOP_NONE};
+    CHECK_OK(weir_graph_compile(graph, &engine, 1, &options, &program));
     weir_graph_destroy(graph);
     return program;
 }

@@ -273,7 +273,6 @@ static void test_refusals(void) {
     weir_stream *stream = make_stream(engine, 0, NULL, "calm"), *other = NULL;
     weir_graph *graph = NULL;
     weir_program *program = NULL;
-    weir_run_options *options = NULL;
     weir_engine_attr *attr = NULL;
     weir_engine *plain = make_engine(NULL);
     weir_node node;
@@ -281,8 +280,7 @@ static void test_refusals(void) {
     CHECK_OK(weir_graph_create("once", &graph));
     CHECK_OK(weir_graph_add_task(graph, "task", count_run, &runs, NULL, 0, &node));
     CHECK_OK(weir_graph_compile(graph, &plain, 1, NULL, &program));
-    CHECK_OK(weir_run_options_create(&options));
-    CHECK_OK(weir_run_options_set_threadpool(options, pool));
+    weir_run_options options = {.struct_size = sizeof options, .threadpool = pool};
     uint64_t id = 0;
     CHECK_OK(weir_threadpool_get_id(pool, &id));
     char text[64];
@@ -296,7 +294,7 @@ static void test_refusals(void) {
     const weir_status refused = WEIR_FAILED_PRECONDITION;
     CHECK_CODE(weir_parallel_for(pool, 100, NULL, never, NULL), refused, text);
     CHECK_CODE(weir_sgemm(0, 0, 1, 1, 1, 1, &one, 1, &one, 1, 0, &product, 1, pool), refused, text);
-    CHECK_CODE(weir_program_run(program, NULL, NULL, 0, NULL, 0, options), refused, text);
+    CHECK_CODE(weir_program_run(program, NULL, NULL, 0, NULL, 0, &options), refused, text);
     CHECK_CODE(weir_enqueue_task(stream, count_run, &runs, NULL), refused, text);
     CHECK_TEXT(weir_last_error_message(), "stream 'calm'");
     CHECK_CODE(weir_stream_create(engine, 0, NULL, &other), refused, text);
@@ -318,11 +316,10 @@ static void test_refusals(void) {
     weir_threadpool_costs costs = {.struct_size = sizeof costs};
     CHECK_OK(weir_threadpool_get_costs(pool, &costs));
     CHECK_OK(weir_stream_synchronize(stream, 0));
-    CHECK_OK(weir_run_options_set_threadpool(options, NULL));
-    CHECK_OK(weir_program_run(program, NULL, NULL, 0, NULL, 0, options));
+    options.threadpool = NULL;
+    CHECK_OK(weir_program_run(program, NULL, NULL, 0, NULL, 0, &options));
     CHECK_EQ(atomic_load(&runs), 1);
 
-    weir_run_options_destroy(options);
     weir_program_release(program);
     weir_graph_destroy(graph);
     weir_stream_release(stream);

@@ -112,12 +112,9 @@ static weir_program *random_program(weir_engine *cpu, float *depths, size_t *out
         CHECK_OK(weir_graph_add_output(graph, name, values[i]));
         depths[(*out_outputs)++] = (float)depth[i];
     }
-    weir_compile_options *options = NULL;
     weir_program *program = NULL;
-    CHECK_OK(weir_compile_options_create(&options));
-    CHECK_OK(weir_compile_options_set_hop_ns(options, 1000));
-    CHECK_OK(weir_graph_compile(graph, &cpu, 1, options, &program));
-    weir_compile_options_destroy(options);
+    const weir_compile_options options = {.struct_size = sizeof options, .hop_ns = 1000};
+    CHECK_OK(weir_graph_compile(graph, &cpu, 1, &options, &program));
     weir_graph_destroy(graph);
     return program;
 }

@@ -541,20 +541,17 @@ static void w15_choice(void) {
         CHECK_EQ(atomic_load(&where), places[i]);
     }
 
-    weir_run_options *options = NULL;
     atomic_int runs = 0;
-    CHECK_OK(weir_run_options_create(&options));
-    CHECK_OK(weir_run_options_set_threadpool(options, pools[CALL]));
+    const weir_run_options options = {.struct_size = sizeof options, .threadpool = pools[CALL]};
     weir_program *program = make_program(engine, &runs);
     int64_t at_engine = test_pool_counters(hosts[ENGINE]).tasks;
-    for (int round = 0; round < 20; round++) CHECK_OK(weir_program_run(program, NULL, NULL, 0, NULL, 0, options));
+    for (int round = 0; round < 20; round++) CHECK_OK(weir_program_run(program, NULL, NULL, 0, NULL, 0, &options));
     CHECK(test_pool_counters(hosts[CALL]).scheduled > 0);
     CHECK_EQ(test_pool_counters(hosts[ENGINE]).tasks, at_engine);
     int64_t of_call = test_pool_counters(hosts[CALL]).scheduled;
     for (int round = 0; round < 20; round++) CHECK_OK(weir_program_run(program, NULL, NULL, 0, NULL, 0, NULL));
     CHECK_EQ(test_pool_counters(hosts[CALL]).scheduled, of_call);
     CHECK(test_pool_counters(hosts[ENGINE]).scheduled > 0);
-    weir_run_options_destroy(options);
     weir_program_release(program);
     weir_stream_release(of_engine);
     weir_stream_release(of_stream);

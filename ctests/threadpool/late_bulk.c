@@ -69,8 +69,6 @@ int main(void) {
     weir_threadpool *pool = NULL;
     weir_engine *engine = make_engine(NULL);
     weir_graph *graph = NULL;
-    weir_compile_options *compile = NULL;
-    weir_run_options *options = NULL;
     weir_program *program = NULL;
     int i;
 
@@ -85,20 +83,16 @@ int main(void) {
         snprintf(name, sizeof name, "t%d", i);
         CHECK_OK(weir_graph_add_task(graph, name, work, NULL, NULL, 0, &node));
     }
-    CHECK_OK(weir_compile_options_create(&compile));
-    CHECK_OK(weir_compile_options_set_hop_ns(compile, 1));
-    CHECK_OK(weir_graph_compile(graph, &engine, 1, compile, &program));
-    CHECK_OK(weir_run_options_create(&options));
-    CHECK_OK(weir_run_options_set_threadpool(options, pool));
+    const weir_compile_options compile = {.struct_size = sizeof compile, .hop_ns = 1};
+    CHECK_OK(weir_graph_compile(graph, &engine, 1, &compile, &program));
+    const weir_run_options options = {.struct_size = sizeof options, .threadpool = pool};
     for (i = 1; i <= RUNS; i++) {
-        CHECK_OK(weir_program_run(program, NULL, NULL, 0, NULL, 0, options));
+        CHECK_OK(weir_program_run(program, NULL, NULL, 0, NULL, 0, &options));
         CHECK(atomic_load(&s.ran) == i * TASKS);
     }
     CHECK(atomic_load(&s.bulks) >= RUNS);
     /* All but the few that come before the pool is asked. */
     CHECK(atomic_load(&s.by_caller_in_bulk) >= RUNS * (TASKS - 4));
-    weir_run_options_destroy(options);
-    weir_compile_options_destroy(compile);
     weir_program_release(program);
     weir_graph_destroy(graph);
     weir_engine_release(engine);

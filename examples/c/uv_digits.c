@@ -41,7 +41,6 @@ struct server;
 struct client {
     struct server *server;
     weir_stream *stream;
-    weir_run_options *options; /* with the notice */
     weir_tensor *input, *outputs[NETWORK_OUTPUTS];
     uint32_t scan;        /* that it has asked for */
     weir_status status;   /* of its run */
@@ -88,8 +87,10 @@ static void ask(struct client *client) {
     const float *pixels = server->data.pixels + (size_t)client->scan * DIGITS_PIXELS;
     float *input = data_of(client->input);
     for (int i = 0; i < DIGITS_PIXELS; i++) input[i] = pixels[i];
+    const weir_notice notice = {.struct_size = sizeof notice, .notify = answer_ready, .ctx = client};
+    const weir_run_options options = {.struct_size = sizeof options, .notice = &notice};
     CHECK(weir_program_run(server->program, client->stream, &client->input, 1, client->outputs, NETWORK_OUTPUTS,
-                           client->options));
+                           &options));
 }
 
 /* On the loop's thread. Several wakes may come as one. */
@@ -122,7 +123,6 @@ static void tick(uv_timer_t *timer) {
 
 static void open_client(struct client *client, struct server *server, weir_engine *engine) {
     const weir_tensor_desc scan = {WEIR_F32, 2, {1, DIGITS_PIXELS}};
-    const weir_notice notice = {.struct_size = sizeof notice, .notify = answer_ready, .ctx = client};
     client->server = server;
     CHECK(weir_stream_create(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, &client->stream));
     CHECK(weir_tensor_create(engine, &scan, NULL, &client->input));
@@ -130,12 +130,9 @@ static void open_client(struct client *client, struct server *server, weir_engin
         const weir_tensor_desc desc = network_output_desc(o, 1);
         CHECK(weir_tensor_create(engine, &desc, NULL, &client->outputs[o]));
     }
-    CHECK(weir_run_options_create(&client->options));
-    CHECK(weir_run_options_set_notice(client->options, &notice));
 }
 
 static void close_client(struct client *client) {
-    weir_run_options_destroy(client->options);
     weir_tensor_release(client->input);
     for (int o = 0; o < NETWORK_OUTPUTS; o++) weir_tensor_release(client->outputs[o]);
     weir_stream_release(client->stream);

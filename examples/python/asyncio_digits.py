@@ -14,7 +14,7 @@ import asyncio
 import os
 import pathlib
 import sys
-from ctypes import byref, c_float, c_int32, c_void_p
+from ctypes import byref, c_float, c_int32, c_void_p, pointer
 
 import weir_ctypes
 from digits import GOAL, Dataset, Network, builtin_pool, desc, over
@@ -29,9 +29,8 @@ class Runs:
     def __init__(self, weir):
         self.weir, self.under_way = weir, {}
         self.event_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self.options = create(weir.weir_run_options_create)
         notice = sized(weir.weir_notice, event_fd=self.event_fd)  # no function: only the eventfd is raised
-        weir.weir_run_options_set_notice(self.options, byref(notice))
+        self.options = sized(weir.weir_run_options, notice=pointer(notice))
         asyncio.get_running_loop().add_reader(self.event_fd, self._some_are_over)
 
     def _some_are_over(self):
@@ -45,9 +44,8 @@ class Runs:
 
     async def run(self, program, stream, inputs, outputs, cancel=False):
         """Runs the program on an asynchronous stream. Other coroutines go on meanwhile."""
-        run = create(
-            self.weir.weir_program_start, program, stream, inputs, len(inputs), outputs, len(outputs), self.options
-        )
+        arguments = [program, stream, inputs, len(inputs), outputs, len(outputs), byref(self.options)]
+        run = create(self.weir.weir_program_start, *arguments)
         if cancel:
             self.weir.weir_run_cancel(run)
         self.under_way[run.value] = asyncio.get_running_loop().create_future()
@@ -59,7 +57,6 @@ class Runs:
 
     def close(self):
         asyncio.get_running_loop().remove_reader(self.event_fd)
-        self.weir.weir_run_options_destroy(self.options)
         os.close(self.event_fd)
 
 

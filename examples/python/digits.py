@@ -132,11 +132,8 @@ class Network:
         value = self._call("softmax", create(weir.weir_kernel_create_softmax, self.engine, None, None), value)
         value = self._call("argmax", create(weir.weir_kernel_create_argmax, self.engine, None, None), value)
         weir.weir_graph_add_output(self.graph, b"classes", value)
-        options = create(weir.weir_compile_options_create)
-        weir.weir_compile_options_set_hop_ns(options, 0)  # let small work go to the pool too
-        program = create(weir.weir_graph_compile, self.graph, (c_void_p * 1)(self.engine), 1, options)
-        weir.weir_compile_options_destroy(options)
-        return program
+        options = sized(weir.weir_compile_options, hop_ns=weir.WEIR_HOP_NONE)  # let small work go to the pool too
+        return create(weir.weir_graph_compile, self.graph, (c_void_p * 1)(self.engine), 1, byref(options))
 
     def run(self):
         """Reads all scans: the logits as bytes, and the classes as a list."""

@@ -188,8 +188,9 @@ weir_program *model_compile(const struct weights *weights, weir_engine *engine, 
     for (int i = 0; i < WEIGHTS_HALVES; i++) {
         halves[i] = build_half(weights, (enum weights_half)i, engine);
     }
-    CHECK(weir_graph_add_cond(b.graph, "choose the half", is_high, halves[WEIGHTS_16K], halves[WEIGHTS_8K], inputs, MODEL_RATE,
-                              outputs, MODEL_OUTPUTS, NULL));
+    CHECK(weir_graph_add_cond(b.graph, "choose the half", &(weir_cond_desc){.struct_size = sizeof(weir_cond_desc),
+        .predicate = is_high, .then_graph = halves[WEIGHTS_16K], .else_graph = halves[WEIGHTS_8K], .inputs = inputs,
+        .num_inputs = MODEL_RATE}, outputs, MODEL_OUTPUTS, NULL));
     for (int i = 0; i < MODEL_OUTPUTS; i++) {
         CHECK(weir_graph_add_output(b.graph, out_names[i], outputs[i]));
     }

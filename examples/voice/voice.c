@@ -184,21 +184,18 @@ static struct timing measure_on_pool(weir_program *program, weir_engine *engine,
                                      int32_t threads, bool *out_same) {
     struct pool *pool = pool_create(threads);
     weir_threadpool *weir_pool;
-    weir_run_options *options;
     float *probabilities = allocate(alone->frames, sizeof *probabilities);
     if (pool == NULL) {
         fprintf(stderr, "cannot start %" PRId32 " threads\n", threads);
         exit(1);
     }
     CHECK(pool_to_weir(pool, POOL_BOTH, &weir_pool));
-    CHECK(weir_run_options_create(&options));
-    CHECK(weir_run_options_set_threadpool(options, weir_pool));
-    struct listener *listener = listener_create(program, engine, alone->audio->rate, options);
+    const weir_run_options options = {.struct_size = sizeof options, .threadpool = weir_pool};
+    struct listener *listener = listener_create(program, engine, alone->audio->rate, &options);
     hear_all(listener, alone->audio, probabilities, alone->frames);
     *out_same = memcmp(probabilities, alone->probabilities, alone->frames * sizeof *probabilities) == 0;
     const struct timing timing = measure(listener, alone->audio, alone->frames);
     listener_destroy(listener);
-    weir_run_options_destroy(options);
     weir_threadpool_release(weir_pool);
     pool_destroy(pool);
     free(probabilities);

@@ -20,80 +20,119 @@ extern "C" {
  * A branch or a loop is a node whose parts are graphs of their own.
  */
 
+/** A branch between two graphs, for weir_graph_add_cond. */
+typedef struct weir_cond_desc {
+  /** sizeof(weir_cond_desc) of the caller's header. */
+  size_t struct_size;
+  /** One element of bool, u8, s8 or s32. */
+  weir_value predicate;
+  /** Executed if predicate is not 0. */
+  const weir_graph *then_graph;
+  /** Executed if predicate is 0. */
+  const weir_graph *else_graph;
+  /** The inputs of either graph, in order. */
+  const weir_value *inputs;
+  /** Length of `inputs`. */
+  size_t num_inputs;
+} weir_cond_desc;
+
+/** A branch between several graphs, for weir_graph_add_case. */
+typedef struct weir_case_desc {
+  /** sizeof(weir_case_desc) of the caller's header. */
+  size_t struct_size;
+  /** One element of bool, u8, s8 or s32: the number of the branch; the last one if it is less than 0 or too large. */
+  weir_value index;
+  /** The graphs. */
+  const weir_graph *const *branches;
+  /** Length of `branches`, at least 1. */
+  size_t num_branches;
+  /** The inputs of each graph, in order. */
+  const weir_value *inputs;
+  /** Length of `inputs`. */
+  size_t num_inputs;
+} weir_case_desc;
+
+/** A loop, for weir_graph_add_while. Both graphs have the variables as inputs, then the invariants. */
+typedef struct weir_while_desc {
+  /** sizeof(weir_while_desc) of the caller's header. */
+  size_t struct_size;
+  /** Its output says whether the loop continues: one element of bool, u8, s8 or s32. */
+  const weir_graph *cond_graph;
+  /** Its outputs are the variables' next values, with their types and shapes. */
+  const weir_graph *body_graph;
+  /** The variables' initial values. */
+  const weir_value *variables;
+  /** Length of `variables`. */
+  size_t num_variables;
+  /** Values that stay the same in all iterations. */
+  const weir_value *invariants;
+  /** Length of `invariants`. */
+  size_t num_invariants;
+  /**
+   * How many iterations may run at once where their data allow it; 0 = 1. It never changes a result. With more than
+   * 1, tasks and kernels without outputs of different iterations may run at the same time and in any order, the
+   * program keeps one more copy of the loop's values than that, and compile may choose a smaller number
+   * (weir_program_report says which, and why).
+   */
+  int32_t parallel_iterations;
+  /** Reserved, 0. */
+  uint32_t reserved;
+} weir_while_desc;
+
 /**
- * Adds a branch between two graphs: each run executes then_graph if predicate (one element of bool, u8, s8 or s32) is
- * not 0, else else_graph. Both have as many inputs as `inputs` has values, and receive them in order; both have
+ * Adds a branch between two graphs: each run executes one of them. Both have as many inputs as the description, and
  * num_outputs outputs with the same types and shapes, which become the node's. A nested graph sees only its inputs of
  * the graph around it.
  *
  * The node begins when predicate and inputs are available. Each output is available as soon as the branch has computed
- * it; a control edge from the node waits for the whole branch. A branch that is not taken costs nothing.
+ * it; a control edge from the node waits for the whole branch. A branch that is not taken costs nothing. out_node (may
+ * be NULL) receives the node.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: both graphs are copied, they may be
- * changed or destroyed afterwards; name is copied. Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or
- * outputs); ALREADY_EXISTS (name); OUT_OF_RANGE (more than 32 levels of nesting). Types and shapes are checked by
- * weir_graph_compile.
+ * changed or destroyed afterwards; name and desc are copied. Errors: INVALID_ARGUMENT (NULL, foreign value, number of
+ * inputs or outputs); ALREADY_EXISTS (name); OUT_OF_RANGE (more than 32 levels of nesting). Types and shapes are
+ * checked by weir_graph_compile.
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_graph_add_cond(weir_graph *graph,
                                 const char *name,
-                                weir_value predicate,
-                                const weir_graph *then_graph,
-                                const weir_graph *else_graph,
-                                const weir_value *inputs,
-                                size_t num_inputs,
+                                const weir_cond_desc *desc,
                                 weir_value *out_outputs,
                                 size_t num_outputs,
                                 weir_node *out_node);
 
 /**
- * Adds a branch between several graphs: each run executes branches[index] (index: one element of bool, u8, s8 or s32),
- * and the last one if index is less than 0 or too large. Everything else is as with weir_graph_add_cond.
+ * Adds a branch between several graphs, of which each run executes one. Everything else is as with
+ * weir_graph_add_cond.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graphs are copied; name is copied.
- * Errors: as weir_graph_add_cond; INVALID_ARGUMENT if num_branches is 0.
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graphs, name and desc are copied.
+ * Errors: as weir_graph_add_cond; INVALID_ARGUMENT if there are no branches.
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_graph_add_case(weir_graph *graph,
                                 const char *name,
-                                weir_value index,
-                                const weir_graph *const *branches,
-                                size_t num_branches,
-                                const weir_value *inputs,
-                                size_t num_inputs,
+                                const weir_case_desc *desc,
                                 weir_value *out_outputs,
                                 size_t num_outputs,
                                 weir_node *out_node);
 
 /**
- * Adds a loop: while cond_graph's output (one element of bool, u8, s8 or s32) is not 0, body_graph computes the
- * variables' next values. Both graphs have num_variables + num_invariants inputs: the variables, then the invariants,
- * which stay the same in all iterations. body_graph has num_variables outputs, with the variables' types and shapes.
- * The node's outputs are the variables' final values; without an iteration, their initial ones. parallel_iterations,
- * at least 1, is how many iterations may run at once where their data allow it; it never changes a result. With more
- * than 1, tasks and kernels without outputs of different iterations may run at the same time and in any order, the
- * program keeps one more copy of the loop's values than that, and compile may choose a smaller number
- * (weir_program_report says which, and why). A short loop whose number of iterations follows from constants is
- * unrolled: its nodes are then called "name/iteration/node".
+ * Adds a loop: while the condition's output is not 0, the body computes the variables' next values. out_outputs has
+ * desc->num_variables elements, for the variables' final values; without an iteration, their initial ones. A short
+ * loop whose number of iterations follows from constants is unrolled: its nodes are then called
+ * "name/iteration/node". The node begins when all variables and invariants are available. out_node (may be NULL)
+ * receives it.
  *
- * The node begins when all variables and invariants are available.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: both graphs are copied; name is copied.
- * Errors: as weir_graph_add_cond; INVALID_ARGUMENT if parallel_iterations is less than 1.
+ * Thread safety: one thread at a time per object. Blocking: never. Ownership: both graphs, name and desc are copied.
+ * Errors: as weir_graph_add_cond; INVALID_ARGUMENT if parallel_iterations is less than 0.
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_graph_add_while(weir_graph *graph,
                                  const char *name,
-                                 const weir_graph *cond_graph,
-                                 const weir_graph *body_graph,
-                                 const weir_value *variables,
-                                 size_t num_variables,
-                                 const weir_value *invariants,
-                                 size_t num_invariants,
-                                 int32_t parallel_iterations,
+                                 const weir_while_desc *desc,
                                  weir_value *out_outputs,
                                  weir_node *out_node);
 
@@ -106,7 +145,7 @@ weir_status weir_graph_add_while(weir_graph *graph,
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors: INVALID_ARGUMENT
  * (NULL, foreign value); ALREADY_EXISTS (name). weir_graph_compile refuses outputs that can be absent, unless
- * weir_compile_options_set_allow_absent.
+ * WEIR_COMPILE_ALLOW_ABSENT.
  */
 WEIR_API
 WEIR_NODISCARD

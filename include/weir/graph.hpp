@@ -20,45 +20,34 @@ namespace weir {
 
 // ---- graphs, programs, runs ----
 
-/// Settings for graph::compile.
-class compile_options : public owned<weir_compile_options> {
-public:
-    using owned::owned;
-    compile_options() { check(weir_compile_options_create(out())); }
-    compile_options &set_hop_ns(std::uint64_t ns) {
-        return check(weir_compile_options_set_hop_ns(*this, ns)), *this;
+/// What graph::compile takes: the members of weir_compile_options, with setters that chain.
+struct compile_options : weir_compile_options {
+    compile_options() noexcept : weir_compile_options{} { struct_size = sizeof(weir_compile_options); }
+    compile_options &set_flags(std::uint64_t of_compile) noexcept { return flags = of_compile, *this; }
+    compile_options &set_hop_ns(std::uint64_t ns) noexcept { return hop_ns = ns, *this; }
+    compile_options &set_placement(weir_placement of_nodes) noexcept { return placement = of_nodes, *this; }
+    compile_options &set_segments(weir_segments how) noexcept { return segments = how, *this; }
+    compile_options &set_max_concurrent_runs(std::uint32_t most) noexcept {
+        return max_concurrent_runs = most, *this;
     }
-    compile_options &set_placement(weir_placement placement) {
-        return check(weir_compile_options_set_placement(*this, placement)), *this;
+    compile_options &set_partial_runs(std::size_t lists) noexcept { return partial_runs = lists, *this; }
+    /// The pool lives until compile returns.
+    compile_options &set_blocking_threadpool(const weir::threadpool &pool) noexcept {
+        return blocking_threadpool = pool.get(), *this;
     }
 };
 
-/// Settings for the runs of a program.
-class run_options : public owned<weir_run_options> {
-public:
-    using owned::owned;
-    run_options() { check(weir_run_options_create(out())); }
-    run_options &set_threadpool(const weir::threadpool &pool) {
-        return check(weir_run_options_set_threadpool(*this, pool)), *this;
+/// What a run takes besides its tensors: the members of weir_run_options, with setters that chain. What they point to
+/// lives until the call that runs or starts returns.
+struct run_options : weir_run_options {
+    run_options() noexcept : weir_run_options{} { struct_size = sizeof(weir_run_options); }
+    run_options &set_flags(std::uint64_t of_run) noexcept { return flags = of_run, *this; }
+    run_options &set_deadline_ns(std::uint64_t ns) noexcept { return deadline_ns = ns, *this; }
+    run_options &set_threadpool(const weir::threadpool &pool) noexcept { return threadpool = pool.get(), *this; }
+    /// Computes these outputs only.
+    run_options &set_outputs(const std::vector<std::size_t> &indices) noexcept {
+        return outputs = indices.data(), num_outputs = indices.size(), *this;
     }
-    /// Calls f(status), or f(status, weir_run *), when a run with these options on an asynchronous stream is over:
-    /// once for each run.
-    template <class F>
-    run_options &set_notice(F &&f) {
-        detail::notify(std::forward<F>(f), [this](const weir_notice *notice) {
-            return weir_run_options_set_notice(*this, notice);
-        });
-        return *this;
-    }
-    /// Adds 1 to an eventfd of the caller's instead.
-    run_options &set_notice_fd(int event_fd) {
-        detail::notify_fd(event_fd, [this](const weir_notice *notice) {
-            return weir_run_options_set_notice(*this, notice);
-        });
-        return *this;
-    }
-    /// Nobody is told.
-    run_options &clear_notice() { return check(weir_run_options_set_notice(*this, nullptr)), *this; }
 };
 
 /// A run that was started with program::start. Letting go of it does not end it.
@@ -96,18 +85,28 @@ public:
 
     /// Runs now, on `stream`, or in this thread if that is empty.
     void run(const stream &stream, list<weir_tensor *> inputs, list<weir_tensor *> outputs,
-             const run_options &options = run_options(nullptr)) const {
-        check(weir_program_run(*this, stream, inputs.data(), inputs.size(), outputs.data(), outputs.size(), options));
+             const run_options &options = {}) const {
+        check(weir_program_run(*this, stream, inputs.data(), inputs.size(), outputs.data(), outputs.size(), &options));
     }
     void run(list<weir_tensor *> inputs, list<weir_tensor *> outputs,
-             const run_options &options = run_options(nullptr)) const {
+             const run_options &options = {}) const {
         run(stream(), inputs, outputs, options);
+    }
+    /// Runs on an asynchronous stream, and calls f(status), or f(status, weir_run *), when the run is over.
+    template <class F>
+    void run(const stream &stream, list<weir_tensor *> inputs, list<weir_tensor *> outputs, run_options options,
+             F &&f) const {
+        detail::notify(std::forward<F>(f), [&](const weir_notice *notice) {
+            options.notice = notice;
+            return weir_program_run(*this, stream, inputs.data(), inputs.size(), outputs.data(), outputs.size(),
+                                    &options);
+        });
     }
     /// Starts a run on an asynchronous stream.
     weir::run start(const stream &stream, list<weir_tensor *> inputs, list<weir_tensor *> outputs,
-                    const run_options &options = run_options(nullptr)) const {
+                    const run_options &options = {}) const {
         weir_run *raw = nullptr;
-        check(weir_program_start(*this, stream, inputs.data(), inputs.size(), outputs.data(), outputs.size(), options,
+        check(weir_program_start(*this, stream, inputs.data(), inputs.size(), outputs.data(), outputs.size(), &options,
                                  &raw));
         return weir::run(raw);
     }
@@ -173,25 +172,32 @@ public:
     call add_cond(const std::string &name, weir_value predicate, const graph &then_graph, const graph &else_graph,
                   list<weir_value> inputs, std::size_t num_outputs) {
         call added{0, std::vector<weir_value>(num_outputs)};
-        check(weir_graph_add_cond(*this, name.c_str(), predicate, then_graph, else_graph, inputs.data(), inputs.size(),
-                                  added.outputs.data(), num_outputs, &added.node));
+        auto desc = sized<weir_cond_desc>();
+        desc.predicate = predicate, desc.then_graph = then_graph, desc.else_graph = else_graph;
+        desc.inputs = inputs.data(), desc.num_inputs = inputs.size();
+        check(weir_graph_add_cond(*this, name.c_str(), &desc, added.outputs.data(), num_outputs, &added.node));
         return added;
     }
     /// A choice of one of several graphs by its index; the last one for an index that is none.
     call add_case(const std::string &name, weir_value index, list<const weir_graph *> branches,
                   list<weir_value> inputs, std::size_t num_outputs) {
         call added{0, std::vector<weir_value>(num_outputs)};
-        check(weir_graph_add_case(*this, name.c_str(), index, branches.data(), branches.size(), inputs.data(),
-                                  inputs.size(), added.outputs.data(), num_outputs, &added.node));
+        auto desc = sized<weir_case_desc>();
+        desc.index = index, desc.branches = branches.data(), desc.num_branches = branches.size();
+        desc.inputs = inputs.data(), desc.num_inputs = inputs.size();
+        check(weir_graph_add_case(*this, name.c_str(), &desc, added.outputs.data(), num_outputs, &added.node));
         return added;
     }
     /// A loop: while cond_graph of the variables is true, body_graph gives their next values.
     call add_while(const std::string &name, const graph &cond_graph, const graph &body_graph,
                    list<weir_value> variables, list<weir_value> invariants = {}, std::int32_t parallel_iterations = 1) {
         call added{0, std::vector<weir_value>(variables.size())};
-        check(weir_graph_add_while(*this, name.c_str(), cond_graph, body_graph, variables.data(), variables.size(),
-                                   invariants.data(), invariants.size(), parallel_iterations, added.outputs.data(),
-                                   &added.node));
+        auto desc = sized<weir_while_desc>();
+        desc.cond_graph = cond_graph, desc.body_graph = body_graph;
+        desc.variables = variables.data(), desc.num_variables = variables.size();
+        desc.invariants = invariants.data(), desc.num_invariants = invariants.size();
+        desc.parallel_iterations = parallel_iterations;
+        check(weir_graph_add_while(*this, name.c_str(), &desc, added.outputs.data(), &added.node));
         return added;
     }
     /// Outputs: the value if predicate is 0, the value if it is not; the other one is absent.
@@ -257,9 +263,9 @@ public:
         check(weir_graph_set_port_engine(*this, WEIR_PORT_OUTPUT, output, engine));
     }
 
-    program compile(list<weir_engine *> engines, const compile_options &options = compile_options(nullptr)) const {
+    program compile(list<weir_engine *> engines, const compile_options &options = {}) const {
         weir_program *raw = nullptr;
-        check(weir_graph_compile(*this, engines.data(), engines.size(), options, &raw));
+        check(weir_graph_compile(*this, engines.data(), engines.size(), &options, &raw));
         return program(raw);
     }
     std::string dump(weir_dump_format format) const {

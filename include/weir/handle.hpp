@@ -80,8 +80,6 @@ inline void drop(weir_engine_attr *p) noexcept { weir_engine_attr_destroy(p); }
 inline void drop(weir_stream_attr *p) noexcept { weir_stream_attr_destroy(p); }
 inline void drop(weir_kernel_attr *p) noexcept { weir_kernel_attr_destroy(p); }
 inline void drop(weir_graph *p) noexcept { weir_graph_destroy(p); }
-inline void drop(weir_compile_options *p) noexcept { weir_compile_options_destroy(p); }
-inline void drop(weir_run_options *p) noexcept { weir_run_options_destroy(p); }
 
 // Reads a text through the (buffer, capacity, out_length) protocol: text(weir_engine_get_name, engine).
 template <class Call, class... Args>

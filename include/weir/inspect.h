@@ -112,32 +112,11 @@ typedef struct weir_node_stats {
 } weir_node_stats;
 
 /**
- * Whether the program keeps figures of every node (weir_program_get_node_stats): 1, or 0 (the default). With them each
- * run reads the clock twice for each node; without, there is no cost.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_compile_options_set_statistics(weir_compile_options *options,
-                                                int32_t statistics);
-
-/**
- * The value set by weir_compile_options_set_statistics.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_compile_options_get_statistics(const weir_compile_options *options,
-                                                int32_t *out_statistics);
-
-/**
  * Fills *out_stats with the time that node `index` has taken. Active runs may be counted in part.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
  * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index); FAILED_PRECONDITION if the program was compiled without
- * weir_compile_options_set_statistics.
+ * WEIR_COMPILE_STATISTICS.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -391,7 +370,7 @@ typedef struct weir_runtime_info {
   uint64_t programs;
   /** Live runs: handles of weir_program_start. */
   uint64_t runs;
-  /** Live attributes and options, of all kinds. */
+  /** Live attributes, of all kinds. */
   uint64_t attrs;
   /** Threads running now in built-in pools created by the host. */
   uint64_t threads_of_builtin_pools;

@@ -8,7 +8,6 @@ struct DLManagedTensorVersioned;
 
 /* weir.h */
 typedef struct weir_buffer weir_buffer;
-typedef struct weir_compile_options weir_compile_options;
 typedef struct weir_completion weir_completion;
 typedef struct weir_domain weir_domain;
 typedef struct weir_engine weir_engine;
@@ -20,7 +19,6 @@ typedef struct weir_kernel_attr weir_kernel_attr;
 typedef struct weir_kernel_context weir_kernel_context;
 typedef struct weir_program weir_program;
 typedef struct weir_run weir_run;
-typedef struct weir_run_options weir_run_options;
 typedef struct weir_stream weir_stream;
 typedef struct weir_stream_attr weir_stream_attr;
 typedef struct weir_tensor weir_tensor;
@@ -555,11 +553,34 @@ weir_status weir_graph_set_forwarding(weir_graph *graph,
                                       int32_t output,
                                       int32_t input);
 weir_status weir_graph_add_output(weir_graph *graph, const char *name, weir_value value);
+typedef enum weir_compile_flags {
+  WEIR_COMPILE_ALLOW_ABSENT = 1,
+  WEIR_COMPILE_STATISTICS = 2,
+  WEIR_COMPILE_NO_DEVICE_CONTROL = 4,
+  WEIR_COMPILE_NO_REGIONS = 8
+} weir_compile_flags;
+typedef enum weir_segments_value {
+  WEIR_SEGMENTS_TIMED = 0,
+  WEIR_SEGMENTS_NEVER = 1,
+  WEIR_SEGMENTS_ALWAYS = 2
+} weir_segments_value;
 typedef enum weir_port_kind_value {
   WEIR_PORT_INPUT = 1,
   WEIR_PORT_OUTPUT = 2
 } weir_port_kind_value;
 typedef uint32_t weir_port_kind;
+typedef uint32_t weir_segments;
+typedef struct weir_compile_options {
+  size_t struct_size;
+  uint64_t flags;
+  uint64_t hop_ns;
+  weir_threadpool *blocking_threadpool;
+  size_t partial_runs;
+  uint32_t max_concurrent_runs;
+  weir_placement placement;
+  weir_segments segments;
+  uint32_t reserved;
+} weir_compile_options;
 typedef struct weir_program_info {
   size_t struct_size;
   size_t num_inputs;
@@ -577,14 +598,6 @@ typedef struct weir_port_info {
   weir_engine *engine;
   char name[128];
 } weir_port_info;
-weir_status weir_compile_options_set_max_concurrent_runs(weir_compile_options *options,
-                                                         uint32_t max_runs);
-weir_status weir_compile_options_get_max_concurrent_runs(const weir_compile_options *options,
-                                                         uint32_t *out_max_runs);
-weir_status weir_compile_options_set_partial_runs(weir_compile_options *options,
-                                                  size_t max_lists);
-weir_status weir_compile_options_get_partial_runs(const weir_compile_options *options,
-                                                  size_t *out_max_lists);
 weir_status weir_graph_set_port_engine(weir_graph *graph,
                                        weir_port_kind kind,
                                        size_t index,
@@ -592,27 +605,13 @@ weir_status weir_graph_set_port_engine(weir_graph *graph,
 weir_status weir_graph_set_placement(weir_graph *graph,
                                      weir_node node,
                                      weir_placement placement);
-weir_status weir_compile_options_set_placement(weir_compile_options *options,
-                                               weir_placement placement);
-weir_status weir_compile_options_get_placement(const weir_compile_options *options,
-                                               weir_placement *out_placement);
-weir_status weir_compile_options_create(weir_compile_options **out_options);
-void weir_compile_options_destroy(weir_compile_options *options);
-weir_status weir_compile_options_set_hop_ns(weir_compile_options *options, uint64_t hop_ns);
-weir_status weir_compile_options_get_hop_ns(const weir_compile_options *options,
-                                            uint64_t *out_hop_ns);
-weir_status weir_compile_options_set_allow_absent(weir_compile_options *options, int32_t allow);
-weir_status weir_compile_options_get_allow_absent(const weir_compile_options *options,
-                                                  int32_t *out_allow);
-weir_status weir_compile_options_set_blocking_threadpool(weir_compile_options *options,
-                                                         weir_threadpool *pool);
-weir_status weir_compile_options_get_blocking_threadpool(const weir_compile_options *options,
-                                                         weir_threadpool **out_pool);
 weir_status weir_graph_compile(const weir_graph *graph,
                                weir_engine *const *engines,
                                size_t num_engines,
                                const weir_compile_options *options,
                                weir_program **out_program);
+weir_status weir_program_get_options(const weir_program *program,
+                                     weir_compile_options *out_options);
 weir_status weir_program_retain(weir_program *program);
 void weir_program_release(weir_program *program);
 weir_status weir_program_get_info(const weir_program *program,
@@ -621,29 +620,22 @@ weir_status weir_program_get_port(const weir_program *program,
                                   weir_port_kind kind,
                                   size_t index,
                                   weir_port_info *out_info);
-weir_status weir_compile_options_set_segments(weir_compile_options *options, int32_t segments);
-weir_status weir_compile_options_get_segments(const weir_compile_options *options,
-                                              int32_t *out_segments);
-weir_status weir_compile_options_set_device_control(weir_compile_options *options,
-                                                    int32_t device_control);
-weir_status weir_compile_options_get_device_control(const weir_compile_options *options,
-                                                    int32_t *out_device_control);
-weir_status weir_compile_options_set_regions(weir_compile_options *options, int32_t regions);
-weir_status weir_compile_options_get_regions(const weir_compile_options *options,
-                                             int32_t *out_regions);
-weir_status weir_run_options_set_no_wait(weir_run_options *options, int32_t no_wait);
-weir_status weir_run_options_get_no_wait(const weir_run_options *options, int32_t *out_no_wait);
-weir_status weir_run_options_set_outputs(weir_run_options *options,
-                                         const size_t *indices,
-                                         size_t count);
-weir_status weir_run_options_get_outputs(const weir_run_options *options,
-                                         const size_t **out_indices,
-                                         size_t *out_count);
-weir_status weir_run_options_create(weir_run_options **out_options);
-void weir_run_options_destroy(weir_run_options *options);
-weir_status weir_run_options_set_threadpool(weir_run_options *options, weir_threadpool *pool);
-weir_status weir_run_options_get_threadpool(const weir_run_options *options,
-                                            weir_threadpool **out_pool);
+typedef enum weir_run_flags {
+  WEIR_RUN_DETERMINISTIC = 1,
+  WEIR_RUN_FINISH_INDEPENDENT = 2,
+  WEIR_RUN_NO_WAIT = 4
+} weir_run_flags;
+typedef struct weir_run_options {
+  size_t struct_size;
+  uint64_t flags;
+  uint64_t deadline_ns;
+  weir_threadpool *threadpool;
+  const size_t *outputs;
+  size_t num_outputs;
+  uint8_t *absent;
+  size_t num_absent;
+  const weir_notice *notice;
+} weir_run_options;
 weir_status weir_program_run(weir_program *program,
                              weir_stream *stream,
                              weir_tensor *const *inputs,
@@ -672,25 +664,6 @@ weir_status weir_run_synchronize(weir_run *run, uint64_t timeout_ns);
 weir_status weir_run_query(const weir_run *run, int32_t *out_done);
 weir_status weir_run_notify(weir_run *run, const weir_notice *notice);
 weir_status weir_run_cancel(weir_run *run);
-weir_status weir_run_options_set_deadline_ns(weir_run_options *options, uint64_t deadline_ns);
-weir_status weir_run_options_get_deadline_ns(const weir_run_options *options,
-                                             uint64_t *out_deadline_ns);
-weir_status weir_run_options_set_absent(weir_run_options *options,
-                                        uint8_t *flags,
-                                        size_t count);
-weir_status weir_run_options_get_absent(const weir_run_options *options,
-                                        uint8_t **out_flags,
-                                        size_t *out_count);
-weir_status weir_run_options_set_deterministic(weir_run_options *options,
-                                               int32_t deterministic);
-weir_status weir_run_options_get_deterministic(const weir_run_options *options,
-                                               int32_t *out_deterministic);
-weir_status weir_run_options_set_finish_independent(weir_run_options *options, int32_t finish);
-weir_status weir_run_options_get_finish_independent(const weir_run_options *options,
-                                                    int32_t *out_finish);
-weir_status weir_run_options_set_notice(weir_run_options *options, const weir_notice *notice);
-weir_status weir_run_options_get_notice(const weir_run_options *options,
-                                        weir_notice *out_notice);
 
 /* weir/memory.h */
 typedef enum weir_memory_mode_value {
@@ -765,35 +738,48 @@ weir_status weir_task_group_is_stopped(const weir_task_group *group,
 weir_status weir_task_group_notify(weir_task_group *group, const weir_notice *notice);
 
 /* weir/control.h */
+typedef struct weir_cond_desc {
+  size_t struct_size;
+  weir_value predicate;
+  const weir_graph *then_graph;
+  const weir_graph *else_graph;
+  const weir_value *inputs;
+  size_t num_inputs;
+} weir_cond_desc;
+typedef struct weir_case_desc {
+  size_t struct_size;
+  weir_value index;
+  const weir_graph *const *branches;
+  size_t num_branches;
+  const weir_value *inputs;
+  size_t num_inputs;
+} weir_case_desc;
+typedef struct weir_while_desc {
+  size_t struct_size;
+  const weir_graph *cond_graph;
+  const weir_graph *body_graph;
+  const weir_value *variables;
+  size_t num_variables;
+  const weir_value *invariants;
+  size_t num_invariants;
+  int32_t parallel_iterations;
+  uint32_t reserved;
+} weir_while_desc;
 weir_status weir_graph_add_cond(weir_graph *graph,
                                 const char *name,
-                                weir_value predicate,
-                                const weir_graph *then_graph,
-                                const weir_graph *else_graph,
-                                const weir_value *inputs,
-                                size_t num_inputs,
+                                const weir_cond_desc *desc,
                                 weir_value *out_outputs,
                                 size_t num_outputs,
                                 weir_node *out_node);
 weir_status weir_graph_add_case(weir_graph *graph,
                                 const char *name,
-                                weir_value index,
-                                const weir_graph *const *branches,
-                                size_t num_branches,
-                                const weir_value *inputs,
-                                size_t num_inputs,
+                                const weir_case_desc *desc,
                                 weir_value *out_outputs,
                                 size_t num_outputs,
                                 weir_node *out_node);
 weir_status weir_graph_add_while(weir_graph *graph,
                                  const char *name,
-                                 const weir_graph *cond_graph,
-                                 const weir_graph *body_graph,
-                                 const weir_value *variables,
-                                 size_t num_variables,
-                                 const weir_value *invariants,
-                                 size_t num_invariants,
-                                 int32_t parallel_iterations,
+                                 const weir_while_desc *desc,
                                  weir_value *out_outputs,
                                  weir_node *out_node);
 weir_status weir_graph_add_switch(weir_graph *graph,
@@ -1503,10 +1489,6 @@ typedef struct weir_node_stats {
   char name[128];
   uint64_t waited_ns;
 } weir_node_stats;
-weir_status weir_compile_options_set_statistics(weir_compile_options *options,
-                                                int32_t statistics);
-weir_status weir_compile_options_get_statistics(const weir_compile_options *options,
-                                                int32_t *out_statistics);
 weir_status weir_program_get_node_stats(const weir_program *program,
                                         size_t index,
                                         weir_node_stats *out_stats);

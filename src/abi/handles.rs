@@ -84,17 +84,9 @@ pub struct weir_completion {
 pub struct weir_graph {
     _opaque: [u8; 0],
 }
-/// Settings for weir_graph_compile. Owned: create, destroy.
-pub struct weir_compile_options {
-    _opaque: [u8; 0],
-}
 /// A compiled graph: immutable and re-entrant, any number of runs at once. Shared: create (by compile), retain,
 /// release.
 pub struct weir_program {
-    _opaque: [u8; 0],
-}
-/// Settings for one run of a program. Owned: create, destroy.
-pub struct weir_run_options {
     _opaque: [u8; 0],
 }
 /// One run of a program that was started with weir_program_start. Shared: create (by start), retain, release.

@@ -78,7 +78,7 @@ pub enum weir_kernel_flags {
     /// outputs.
     WEIR_KERNEL_PURE = 2,
     /// The body may block: wait for a file, a socket, a lock. A graph with such a kernel compiles only with a pool for
-    /// it (weir_compile_options_set_blocking_threadpool). A worker of another pool runs it only while that worker waits
+    /// it (weir_compile_options.blocking_threadpool). A worker of another pool runs it only while that worker waits
     /// for it, and only if the pool has not begun it for 50 ms.
     WEIR_KERNEL_MAY_BLOCK = 4,
     /// Shapes may be known only when the body runs. In a graph, inputs may leave dimensions open (WEIR_DIM_DYNAMIC) as

@@ -6,6 +6,7 @@
 
 pub mod cell;
 pub mod conformance;
+pub mod control;
 pub mod conv;
 pub mod cuda;
 pub mod device;
@@ -21,6 +22,7 @@ pub mod movement;
 pub mod norm;
 pub mod notice;
 pub mod packed;
+pub mod program;
 pub mod recipe;
 pub mod recording;
 pub mod reduction;
@@ -35,6 +37,7 @@ pub mod threadpool;
 
 pub use cell::*;
 pub use conformance::*;
+pub use control::*;
 pub use conv::*;
 pub use cuda::*;
 pub use device::*;
@@ -50,6 +53,7 @@ pub use movement::*;
 pub use norm::*;
 pub use notice::*;
 pub use packed::*;
+pub use program::*;
 pub use recipe::*;
 pub use recording::*;
 pub use reduction::*;

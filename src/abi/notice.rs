@@ -11,7 +11,7 @@ use std::ffi::c_void;
 pub type weir_notify_fn = Option<unsafe extern "C" fn(ctx: *mut c_void, status: weir_status, run: *mut weir_run)>;
 
 /// How the host is told that something is over: by a function, by an eventfd, or by both, the function first. For
-/// weir_run_notify, weir_event_notify and weir_run_options_set_notice.
+/// weir_run_notify, weir_event_notify, weir_task_group_notify and weir_run_options.
 ///
 /// *When.* It is over by then: weir_run_query, or weir_event_query for that record, says 1, and a wait for it returns
 /// at once. If the status is not WEIR_OK, weir_last_error_message and weir_thread_get_failure describe the failure

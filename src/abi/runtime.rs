@@ -37,7 +37,7 @@ pub struct weir_runtime_info {
     pub programs: u64,
     /// Live runs: handles of weir_program_start.
     pub runs: u64,
-    /// Live attributes and options, of all kinds.
+    /// Live attributes, of all kinds.
     pub attrs: u64,
     /// Threads running now in built-in pools created by the host.
     pub threads_of_builtin_pools: u64,

@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(text(Some(1)), "engine: expected an engine, got no weir object");
         for (tag, name) in object::tag::ALL {
             let article = match *name {
-                "compile_options" | "run_options" | "packed_weights" => "",
+                "packed_weights" => "",
                 "engine" | "engine_attr" | "event" | "allocator" => "an ",
                 _ => "a ",
             };

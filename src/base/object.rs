@@ -74,9 +74,7 @@ pub mod tag {
         "kernel" = KERNEL: 9,
         "kernel_attr" = KERNEL_ATTR: 10,
         "graph" = GRAPH: 11,
-        "compile_options" = COMPILE_OPTIONS: 12,
         "program" = PROGRAM: 13,
-        "run_options" = RUN_OPTIONS: 14,
         "run" = RUN: 15,
         "kernel_context" = KERNEL_CONTEXT: 16,
         "packed_weights" = PACKED_WEIGHTS: 17,
@@ -91,7 +89,7 @@ pub mod tag {
 
 pub(super) use self::tag::name_of;
 
-/// "an engine", "a run", "run_options"
+/// "an engine", "a run", "packed_weights"
 pub fn with_article(name: &str) -> String {
     match name.as_bytes() {
         // Plurals.

@@ -67,7 +67,7 @@ impl Event {
     }
 
     /// Tells the listener when the last record is reached, or now.
-    pub fn notify(&self, listener: &Arc<dyn Listener>) -> Result<()> {
+    pub fn notify(&self, listener: Listener) -> Result<()> {
         let notice = match self.engine.accelerator() {
             Some(_) => self.engine.account().notice(listener)?,
             None => Notice::by_drainer(listener),

@@ -4,9 +4,9 @@
 
 use super::argument::{array, array_mut, out_value as checked_out, string};
 use super::guard::guard;
-use super::handle;
+use super::{handle, versioned};
 use crate::abi::*;
-use crate::base::Result;
+use crate::base::{Error, Result};
 use crate::graph::{Graph, NodeId, ValueId};
 use std::ffi::c_char;
 
@@ -30,28 +30,24 @@ fn give(node: NodeId, outputs: &mut [weir_value], out_node: *mut weir_node) {
     }
 }
 
-/// Adds a branch between two graphs: each run executes then_graph if predicate (one element of bool, u8, s8 or s32) is
-/// not 0, else else_graph. Both have as many inputs as `inputs` has values, and receive them in order; both have
+/// Adds a branch between two graphs: each run executes one of them. Both have as many inputs as the description, and
 /// num_outputs outputs with the same types and shapes, which become the node's. A nested graph sees only its inputs of
 /// the graph around it.
 ///
 /// The node begins when predicate and inputs are available. Each output is available as soon as the branch has computed
-/// it; a control edge from the node waits for the whole branch. A branch that is not taken costs nothing.
+/// it; a control edge from the node waits for the whole branch. A branch that is not taken costs nothing. out_node (may
+/// be NULL) receives the node.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: both graphs are copied, they may be
-/// changed or destroyed afterwards; name is copied. Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or
-/// outputs); ALREADY_EXISTS (name); OUT_OF_RANGE (more than 32 levels of nesting). Types and shapes are checked by
-/// weir_graph_compile.
+/// changed or destroyed afterwards; name and desc are copied. Errors: INVALID_ARGUMENT (NULL, foreign value, number of
+/// inputs or outputs); ALREADY_EXISTS (name); OUT_OF_RANGE (more than 32 levels of nesting). Types and shapes are
+/// checked by weir_graph_compile.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_add_cond(
     graph: *mut weir_graph,
     name: *const c_char,
-    predicate: weir_value,
-    then_graph: *const weir_graph,
-    else_graph: *const weir_graph,
-    inputs: *const weir_value,
-    num_inputs: usize,
+    desc: *const weir_cond_desc,
     out_outputs: *mut weir_value,
     num_outputs: usize,
     out_node: *mut weir_node,
@@ -60,35 +56,32 @@ pub unsafe extern "C" fn weir_graph_add_cond(
         // SAFETY: the caller's pointers, as documented.
         unsafe {
             let outputs = array_mut(out_outputs, num_outputs, "out_outputs")?;
-            let (then, otherwise) =
-                (handle::borrow(then_graph, "then_graph")?, handle::borrow(else_graph, "else_graph")?);
-            let inputs = values(inputs, num_inputs, "inputs")?;
+            let desc = versioned::read(desc, "desc")?;
+            let then = handle::borrow(desc.then_graph, "desc->then_graph")?;
+            let otherwise = handle::borrow(desc.else_graph, "desc->else_graph")?;
+            let inputs = values(desc.inputs, desc.num_inputs, "desc->inputs")?;
             let name = string(name, "name")?;
-            check_apart(graph, &[then_graph, else_graph])?;
+            check_apart(graph, &[desc.then_graph, desc.else_graph])?;
             check_outputs(name, then, outputs.len())?;
             let graph = handle::borrow_mut(graph, "graph")?;
-            let node = graph.add_cond(name, predicate.into(), then, otherwise, &inputs)?;
+            let node = graph.add_cond(name, desc.predicate.into(), then, otherwise, &inputs)?;
             give(node, outputs, out_node);
             Ok(())
         }
     })
 }
 
-/// Adds a branch between several graphs: each run executes branches[index] (index: one element of bool, u8, s8 or s32),
-/// and the last one if index is less than 0 or too large. Everything else is as with weir_graph_add_cond.
+/// Adds a branch between several graphs, of which each run executes one. Everything else is as with
+/// weir_graph_add_cond.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graphs are copied; name is copied.
-/// Errors: as weir_graph_add_cond; INVALID_ARGUMENT if num_branches is 0.
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graphs, name and desc are copied.
+/// Errors: as weir_graph_add_cond; INVALID_ARGUMENT if there are no branches.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_add_case(
     graph: *mut weir_graph,
     name: *const c_char,
-    index: weir_value,
-    branches: *const *const weir_graph,
-    num_branches: usize,
-    inputs: *const weir_value,
-    num_inputs: usize,
+    desc: *const weir_case_desc,
     out_outputs: *mut weir_value,
     num_outputs: usize,
     out_node: *mut weir_node,
@@ -97,68 +90,64 @@ pub unsafe extern "C" fn weir_graph_add_case(
         // SAFETY: the caller's pointers, as documented.
         unsafe {
             let outputs = array_mut(out_outputs, num_outputs, "out_outputs")?;
-            let list = array(branches, num_branches, "branches")?;
+            let desc = versioned::read(desc, "desc")?;
+            let list = array(desc.branches, desc.num_branches, "desc->branches")?;
             let branches: Vec<&Graph> = list
                 .iter()
                 .enumerate()
-                .map(|(i, &branch)| Ok(&**handle::borrow(branch, &format!("branches[{i}]"))?))
+                .map(|(i, &branch)| Ok(&**handle::borrow(branch, &format!("desc->branches[{i}]"))?))
                 .collect::<Result<_>>()?;
-            let inputs = values(inputs, num_inputs, "inputs")?;
+            let inputs = values(desc.inputs, desc.num_inputs, "desc->inputs")?;
             let name = string(name, "name")?;
             if let Some(first) = branches.first() {
                 check_outputs(name, first, outputs.len())?;
             }
             check_apart(graph, list)?;
             let graph = handle::borrow_mut(graph, "graph")?;
-            let node = graph.add_case(name, index.into(), &branches, &inputs)?;
+            let node = graph.add_case(name, desc.index.into(), &branches, &inputs)?;
             give(node, outputs, out_node);
             Ok(())
         }
     })
 }
 
-/// Adds a loop: while cond_graph's output (one element of bool, u8, s8 or s32) is not 0, body_graph computes the
-/// variables' next values. Both graphs have num_variables + num_invariants inputs: the variables, then the invariants,
-/// which stay the same in all iterations. body_graph has num_variables outputs, with the variables' types and shapes.
-/// The node's outputs are the variables' final values; without an iteration, their initial ones. parallel_iterations,
-/// at least 1, is how many iterations may run at once where their data allow it; it never changes a result. With more
-/// than 1, tasks and kernels without outputs of different iterations may run at the same time and in any order, the
-/// program keeps one more copy of the loop's values than that, and compile may choose a smaller number
-/// (weir_program_report says which, and why). A short loop whose number of iterations follows from constants is
-/// unrolled: its nodes are then called "name/iteration/node".
+/// Adds a loop: while the condition's output is not 0, the body computes the variables' next values. out_outputs has
+/// desc->num_variables elements, for the variables' final values; without an iteration, their initial ones. A short
+/// loop whose number of iterations follows from constants is unrolled: its nodes are then called
+/// "name/iteration/node". The node begins when all variables and invariants are available. out_node (may be NULL)
+/// receives it.
 ///
-/// The node begins when all variables and invariants are available.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: both graphs are copied; name is copied.
-/// Errors: as weir_graph_add_cond; INVALID_ARGUMENT if parallel_iterations is less than 1.
+/// Thread safety: one thread at a time per object. Blocking: never. Ownership: both graphs, name and desc are copied.
+/// Errors: as weir_graph_add_cond; INVALID_ARGUMENT if parallel_iterations is less than 0.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_add_while(
     graph: *mut weir_graph,
     name: *const c_char,
-    cond_graph: *const weir_graph,
-    body_graph: *const weir_graph,
-    variables: *const weir_value,
-    num_variables: usize,
-    invariants: *const weir_value,
-    num_invariants: usize,
-    parallel_iterations: i32,
+    desc: *const weir_while_desc,
     out_outputs: *mut weir_value,
     out_node: *mut weir_node,
 ) -> weir_status {
     guard("weir_graph_add_while", || {
         // SAFETY: the caller's pointers, as documented.
         unsafe {
-            let outputs = array_mut(out_outputs, num_variables, "out_outputs")?;
-            let (condition, body) =
-                (handle::borrow(cond_graph, "cond_graph")?, handle::borrow(body_graph, "body_graph")?);
-            let variables = values(variables, num_variables, "variables")?;
-            let invariants = values(invariants, num_invariants, "invariants")?;
+            let desc = versioned::read(desc, "desc")?;
+            let outputs = array_mut(out_outputs, desc.num_variables, "out_outputs")?;
+            let condition = handle::borrow(desc.cond_graph, "desc->cond_graph")?;
+            let body = handle::borrow(desc.body_graph, "desc->body_graph")?;
+            let variables = values(desc.variables, desc.num_variables, "desc->variables")?;
+            let invariants = values(desc.invariants, desc.num_invariants, "desc->invariants")?;
             let name = string(name, "name")?;
-            let parallel = u32::try_from(parallel_iterations).unwrap_or(0);
-            check_apart(graph, &[cond_graph, body_graph])?;
+            let parallel = u32::try_from(desc.parallel_iterations).map_err(|_| {
+                let given = desc.parallel_iterations;
+                Error::invalid(format!("desc->parallel_iterations is {given}, expected 0 (one) or more"))
+            })?;
+            if desc.reserved != 0 {
+                return Err(Error::invalid(format!("desc->reserved is {}, expected 0", desc.reserved)));
+            }
+            check_apart(graph, &[desc.cond_graph, desc.body_graph])?;
             let graph = handle::borrow_mut(graph, "graph")?;
-            let node = graph.add_while(name, condition, body, &variables, &invariants, parallel)?;
+            let node = graph.add_while(name, condition, body, &variables, &invariants, parallel.max(1))?;
             give(node, outputs, out_node);
             Ok(())
         }
@@ -173,7 +162,7 @@ pub unsafe extern "C" fn weir_graph_add_while(
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors: INVALID_ARGUMENT
 /// (NULL, foreign value); ALREADY_EXISTS (name). weir_graph_compile refuses outputs that can be absent, unless
-/// weir_compile_options_set_allow_absent.
+/// WEIR_COMPILE_ALLOW_ABSENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_add_switch(
@@ -238,7 +227,7 @@ fn check_outputs(name: &str, inner: &Graph, num_outputs: usize) -> Result<()> {
     if inner.num_outputs() == num_outputs {
         return Ok(());
     }
-    Err(crate::base::Error::invalid(format!(
+    Err(Error::invalid(format!(
         "node '{name}': num_outputs is {num_outputs}, graph '{}' has {} outputs",
         inner.name(),
         inner.num_outputs()
@@ -248,7 +237,7 @@ fn check_outputs(name: &str, inner: &Graph, num_outputs: usize) -> Result<()> {
 /// A graph cannot lie inside of itself.
 fn check_apart(graph: *mut weir_graph, inner: &[*const weir_graph]) -> Result<()> {
     if inner.contains(&graph.cast_const()) {
-        return Err(crate::base::Error::invalid("a graph cannot lie inside of itself"));
+        return Err(Error::invalid("a graph cannot lie inside of itself"));
     }
     Ok(())
 }

@@ -109,8 +109,8 @@ pub unsafe extern "C" fn weir_event_notify(event: *mut weir_event, notice: *cons
     guard("weir_event_notify", || {
         // SAFETY: the caller's pointers, as documented.
         let (event, listener) =
-            unsafe { (handle::borrow(event, "event")?, notice::read("weir_event_notify", notice)?) };
-        event.notify(&listener)
+            unsafe { (handle::borrow(event, "event")?, notice::read("weir_event_notify", notice, "notice")?) };
+        event.notify(listener)
     })
 }
 

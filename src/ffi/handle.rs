@@ -39,9 +39,7 @@ handles! {
     weir_kernel_attr => crate::engine::KernelAttr,
     weir_packed_weights => crate::engine::PackedWeights,
     weir_graph => crate::graph::Graph,
-    weir_compile_options => crate::graph::CompileOptions,
     weir_program => crate::graph::Program,
-    weir_run_options => crate::graph::RunOptions,
     weir_run => crate::graph::Run,
     weir_resource => crate::resource::Resource,
 }

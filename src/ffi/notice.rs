@@ -1,61 +1,38 @@
 //! Notices for the host: functions that are called, and eventfds that are raised, when something is over.
 
-use super::task::Destroy;
 use super::{handle, last_error, versioned};
 use crate::abi::*;
 use crate::base::{Error, Object, Result};
 use crate::graph::Run;
 use crate::stream::Listener;
+use crate::sync::ambient;
 use std::any::Any;
 use std::ffi::CStr;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
-/// The empty notice.
-pub(super) const NONE: weir_notice =
-    weir_notice { struct_size: 0, notify: None, ctx: std::ptr::null_mut(), release: None, event_fd: 0, reserved: 0 };
-
-#[derive(Debug)]
-struct HostNotice {
-    notice: weir_notice,
-    /// The call that requested the notice, for the text of a failure.
-    asked_by: &'static str,
-    /// Releases `ctx`.
-    destroy: Destroy,
+/// Calls the host's function, and raises its eventfd.
+fn tell(listener: &Listener, error: Option<&Error>, what: Option<&dyn Any>) {
+    let notice = &listener.notice;
+    if let Some(notify) = notice.notify {
+        let run = what.and_then(|what| what.downcast_ref::<Object<Run>>());
+        let run = run.map_or(std::ptr::null_mut(), handle::borrowed_c::<weir_run>);
+        let status = error.map_or(0, |error| error.code().status());
+        // SAFETY: the host's function with its own context; the run outlives the call.
+        let call = || unsafe { notify(notice.ctx, status, run) };
+        match error {
+            None => call(),
+            Some(error) => last_error::during(listener.asked_by, error, call),
+        }
+    }
+    if notice.event_fd > 0 {
+        raise(notice.event_fd);
+    }
 }
 
-// SAFETY: the host promises that its functions may run on any thread.
-unsafe impl Send for HostNotice {}
-// SAFETY: as above; nothing here changes.
-unsafe impl Sync for HostNotice {}
-
-impl Listener for HostNotice {
-    fn over(&self, error: Option<&Error>, what: Option<&dyn Any>) {
-        if let Some(notify) = self.notice.notify {
-            let run = what.and_then(|what| what.downcast_ref::<Object<Run>>());
-            let run = run.map_or(std::ptr::null_mut(), handle::borrowed_c::<weir_run>);
-            let status = error.map_or(0, |error| error.code().status());
-            // SAFETY: the host's function with its own context; the run outlives the call.
-            let call = || unsafe { notify(self.notice.ctx, status, run) };
-            match error {
-                None => call(),
-                Some(error) => last_error::during(self.asked_by, error, call),
-            }
-        }
-        if self.notice.event_fd > 0 {
-            raise(self.notice.event_fd);
-        }
-    }
-
-    fn calls_host(&self) -> bool {
-        self.notice.notify.is_some() || self.notice.release.is_some()
-    }
-
-    fn adopt(&self) {
-        self.destroy.adopt();
-    }
-
-    fn notice(&self) -> weir_notice {
-        self.notice
+fn release(listener: &Listener) {
+    if let Some(release) = listener.notice.release {
+        // SAFETY: the host's function with its own context, once: `KeptListener` calls this when it is dropped.
+        ambient::call(|| unsafe { release(listener.notice.ctx) });
     }
 }
 
@@ -63,40 +40,35 @@ impl Listener for HostNotice {
 ///
 /// # Safety
 /// `notice` is NULL or points to `struct_size` readable bytes.
-pub(super) unsafe fn read(asked_by: &'static str, notice: *const weir_notice) -> Result<Arc<dyn Listener>> {
+pub(super) unsafe fn read(asked_by: &'static str, notice: *const weir_notice, argument: &str) -> Result<Listener> {
     // SAFETY: as demanded of the caller.
-    let notice = unsafe { versioned::read(notice, "notice") }?;
+    let notice = unsafe { versioned::read(notice, argument) }?;
     if notice.reserved != 0 {
-        return Err(Error::invalid(format!("notice->reserved is {}, expected 0", notice.reserved)));
+        return Err(Error::invalid(format!("{argument}->reserved is {}, expected 0", notice.reserved)));
     }
     if notice.notify.is_none() && notice.event_fd == 0 {
-        return Err(Error::invalid("notice has neither a function nor an eventfd (event_fd 0 stands for none)"));
+        let text = format!("{argument} has neither a function nor an eventfd (event_fd 0 stands for none)");
+        return Err(Error::invalid(text));
     }
     if notice.event_fd != 0 {
-        check(notice.event_fd)?;
+        check(notice.event_fd, argument)?;
     }
-    Ok(Arc::new(HostNotice { notice, asked_by, destroy: Destroy::new(notice.release, notice.ctx) }))
-}
-
-/// As `read`, with NULL for none.
-///
-/// # Safety
-/// As `read`.
-pub(super) unsafe fn read_opt(asked_by: &'static str, notice: *const weir_notice) -> Result<Option<Arc<dyn Listener>>> {
-    if notice.is_null() {
-        return Ok(None);
-    }
-    // SAFETY: as demanded of the caller.
-    unsafe { read(asked_by, notice) }.map(Some)
+    Ok(Listener { notice, asked_by, tell, release })
 }
 
 /// Refuses descriptors that are no eventfd, or that could block a thread.
 #[cfg(target_os = "linux")]
-fn check(fd: i32) -> Result<()> {
+fn check(fd: i32, argument: &str) -> Result<()> {
     // SAFETY: asks for the flags of a number, which may be that of nothing.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
     if flags < 0 {
-        return Err(Error::invalid(format!("notice->event_fd is {fd}, which is no open file")));
+        return Err(Error::invalid(format!("{argument}->event_fd is {fd}, which is no open file")));
+    }
+    // A run that is repeated looks only once at what its file is.
+    static SEEN: AtomicI32 = AtomicI32::new(0);
+    let may_block = flags & libc::O_NONBLOCK == 0;
+    if !may_block && SEEN.load(Relaxed) == fd {
+        return Ok(());
     }
     let mut path = [0u8; 32];
     let end = {
@@ -112,17 +84,19 @@ fn check(fd: i32) -> Result<()> {
     let kind = CStr::from_bytes_until_nul(&target).map_or("", |name| name.to_str().unwrap_or(""));
     // Without /proc only its use shows what it is.
     if length > 0 && kind != "anon_inode:[eventfd]" {
-        return Err(Error::invalid(format!("notice->event_fd is {fd}, which is no eventfd but {kind}")));
+        return Err(Error::invalid(format!("{argument}->event_fd is {fd}, which is no eventfd but {kind}")));
     }
-    if flags & libc::O_NONBLOCK == 0 {
-        return Err(Error::invalid(format!("notice->event_fd is {fd}, which blocks: make it with EFD_NONBLOCK")));
+    if may_block {
+        return Err(Error::invalid(format!("{argument}->event_fd is {fd}, which blocks: make it with EFD_NONBLOCK")));
     }
+    SEEN.store(fd, Relaxed);
     Ok(())
 }
 
 #[cfg(not(target_os = "linux"))]
-fn check(_fd: i32) -> Result<()> {
-    Err(Error::new(crate::base::Code::Unimplemented, "notice->event_fd: this system has no eventfd"))
+fn check(_fd: i32, argument: &str) -> Result<()> {
+    let text = format!("{argument}->event_fd: this system has no eventfd");
+    Err(Error::new(crate::base::Code::Unimplemented, text))
 }
 
 /// Adds 1. A full counter already says that something was over.

@@ -2,7 +2,6 @@
 //!
 //! Chapter: Program.
 
-use super::argument::out_value;
 use super::guard::guard;
 use super::handle;
 use crate::abi::weir_placement_value as V;
@@ -63,53 +62,19 @@ pub unsafe extern "C" fn weir_graph_set_placement(
     guard("weir_graph_set_placement", || {
         // SAFETY: the caller's handle, as documented.
         let graph = unsafe { handle::borrow_mut(graph, "graph") }?;
-        graph.set_open(NodeId::from(node), open(placement)?)
-    })
-}
-
-/// The placement of all nodes without weir_graph_set_placement, in nested graphs too. Default: WEIR_PLACEMENT_KERNEL.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_compile_options_set_placement(
-    options: *mut weir_compile_options,
-    placement: weir_placement,
-) -> weir_status {
-    guard("weir_compile_options_set_placement", || {
-        // SAFETY: the caller's handle, as documented.
-        let options = unsafe { handle::borrow_mut(options, "options") }?;
-        options.any_engine = open(placement)?.unwrap_or(false);
-        Ok(())
-    })
-}
-
-/// The placement set by weir_compile_options_set_placement.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_compile_options_get_placement(
-    options: *const weir_compile_options,
-    out_placement: *mut weir_placement,
-) -> weir_status {
-    guard("weir_compile_options_get_placement", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (out, options) =
-            unsafe { (out_value(out_placement, "out_placement")?, handle::borrow(options, "options")?) };
-        out.set(if options.any_engine { V::WEIR_PLACEMENT_ANY } else { V::WEIR_PLACEMENT_KERNEL } as weir_placement);
-        Ok(())
+        graph.set_open(NodeId::from(node), open("placement", placement)?)
     })
 }
 
 /// Whether the choice of engine is open; None if the placement leaves it to the options.
-fn open(placement: weir_placement) -> Result<Option<bool>> {
+pub(super) fn open(argument: &str, placement: weir_placement) -> Result<Option<bool>> {
     let all = [
         (V::WEIR_PLACEMENT_DEFAULT, None),
         (V::WEIR_PLACEMENT_KERNEL, Some(false)),
         (V::WEIR_PLACEMENT_ANY, Some(true)),
     ];
     let found = all.iter().find(|(value, _)| *value as weir_placement == placement).map(|(_, open)| *open);
-    found
-        .ok_or_else(|| Error::invalid(format!("placement is {placement}, expected 0 (DEFAULT), 1 (KERNEL) or 2 (ANY)")))
+    found.ok_or_else(|| {
+        Error::invalid(format!("{argument} is {placement}, expected 0 (DEFAULT), 1 (KERNEL) or 2 (ANY)"))
+    })
 }

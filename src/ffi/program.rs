@@ -2,155 +2,25 @@
 //!
 //! Chapter: Program.
 
-use super::argument::{array, boolean, out_ptr, out_value};
+use super::argument::{array, flags, out_ptr};
 use super::graph::dump_format;
 use super::guard::{guard, guard_release};
-use super::placement::is_input;
-use super::{handle, text, versioned};
+use super::{handle, placement, text, versioned};
+use crate::abi::weir_placement_value as P;
 use crate::abi::*;
-use crate::base::Error;
 use crate::base::text::fixed;
-use crate::graph::{CompileOptions, Program, ReportFormat};
+use crate::base::{Error, Result};
+use crate::graph::{CompileOptions, MOST_PARTS, Program, ReportFormat};
 use crate::sync::ambient;
 use std::ffi::c_char;
 
-/// Creates settings for weir_graph_compile, all default.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_options. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_compile_options_create(out_options: *mut *mut weir_compile_options) -> weir_status {
-    guard("weir_compile_options_create", || {
-        // SAFETY: the caller's pointer, as documented.
-        let out = unsafe { out_ptr(out_options, "out_options") }?;
-        handle::into_owned_c(CompileOptions::default(), out)
-    })
-}
-
-/// Destroys settings. NULL does nothing.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_compile_options_destroy(options: *mut weir_compile_options) {
-    // SAFETY: the caller's handle, as documented.
-    guard_release("weir_compile_options_destroy", || unsafe { handle::destroy(options) });
-}
-
-/// The cost of bringing work to another thread of the pool, in nanoseconds. Ready work that is cheaper stays on the
-/// thread that made it ready. Default UINT64_MAX: the pool's own costs in each run, as far as they are known; runs that
-/// turn out to be faster on the caller alone then stay there. It never changes a result.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_compile_options_set_hop_ns(
-    options: *mut weir_compile_options,
-    hop_ns: u64,
-) -> weir_status {
-    guard("weir_compile_options_set_hop_ns", || {
-        // SAFETY: the caller's handle, as documented.
-        unsafe { handle::borrow_mut(options, "options") }?.hop_ns = (hop_ns != u64::MAX).then_some(hop_ns);
-        Ok(())
-    })
-}
-
-/// The cost set by weir_compile_options_set_hop_ns.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_compile_options_get_hop_ns(
-    options: *const weir_compile_options,
-    out_hop_ns: *mut u64,
-) -> weir_status {
-    guard("weir_compile_options_get_hop_ns", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (out, options) = unsafe { (out_value(out_hop_ns, "out_hop_ns")?, handle::borrow(options, "options")?) };
-        out.set(options.hop_ns.unwrap_or(u64::MAX));
-        Ok(())
-    })
-}
-
-/// Whether outputs of the program may be absent (weir_graph_add_switch): 0 (the default) or 1. A run leaves the tensor
-/// of an absent output unchanged; weir_run_options_set_absent reports which outputs were absent.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_compile_options_set_allow_absent(
-    options: *mut weir_compile_options,
-    allow: i32,
-) -> weir_status {
-    guard("weir_compile_options_set_allow_absent", || {
-        // SAFETY: the caller's handle, as documented.
-        unsafe { handle::borrow_mut(options, "options") }?.allow_absent = boolean(allow, "allow")?;
-        Ok(())
-    })
-}
-
-/// The value set by weir_compile_options_set_allow_absent.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_compile_options_get_allow_absent(
-    options: *const weir_compile_options,
-    out_allow: *mut i32,
-) -> weir_status {
-    guard("weir_compile_options_get_allow_absent", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (out, options) = unsafe { (out_value(out_allow, "out_allow")?, handle::borrow(options, "options")?) };
-        out.set(i32::from(options.allow_absent));
-        Ok(())
-    })
-}
-
-/// The pool for kernels that may block (WEIR_KERNEL_MAY_BLOCK): each runs as one task of it, without holding another
-/// thread. A thread that waits for such a kernel runs it itself if the pool has not begun it for 50 ms, unless the pool
-/// has WEIR_THREADPOOL_OWN_THREADS_ONLY. The pool must take single tasks (schedule, or an ASYNCHRONOUS parallel_for),
-/// and should have as many threads as kernels may block at once. If it refuses one, the kernel runs in the caller of a
-/// synchronous run that is no worker of a pool; else the node fails with UNAVAILABLE. NULL (the default) = no such
-/// pool: graphs with such kernels do not compile.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the options, and programs compiled with
-/// them, take references of their own.
-/// Errors: INVALID_ARGUMENT (also a pool that takes no single tasks).
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_compile_options_set_blocking_threadpool(
-    options: *mut weir_compile_options,
-    pool: *mut weir_threadpool,
-) -> weir_status {
-    guard("weir_compile_options_set_blocking_threadpool", || {
-        // SAFETY: the caller's handles, as documented.
-        let (options, pool) = unsafe { (handle::borrow_mut(options, "options")?, handle::share_opt(pool, "pool")?) };
-        if pool.as_ref().is_some_and(|pool| !pool.can_spawn()) {
-            return Err(Error::invalid(
-                "pool takes no single tasks: it has neither schedule nor an ASYNCHRONOUS parallel_for",
-            ));
-        }
-        options.blocking_pool = pool;
-        Ok(())
-    })
-}
-
-/// The pool that was set, or NULL.
-///
-/// Thread safety: one thread at a time per object. Blocking: never.
-/// Ownership: *out_pool is borrowed and lives as long as the options keep it. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_compile_options_get_blocking_threadpool(
-    options: *const weir_compile_options,
-    out_pool: *mut *mut weir_threadpool,
-) -> weir_status {
-    guard("weir_compile_options_get_blocking_threadpool", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (out, options) = unsafe { (out_ptr(out_pool, "out_pool")?, handle::borrow(options, "options")?) };
-        *out = handle::borrowed_opt_c(options.blocking_pool.as_ref());
-        Ok(())
-    })
-}
+const ALLOW_ABSENT: u64 = weir_compile_flags::WEIR_COMPILE_ALLOW_ABSENT as u64;
+const STATISTICS: u64 = weir_compile_flags::WEIR_COMPILE_STATISTICS as u64;
+const NO_DEVICE_CONTROL: u64 = weir_compile_flags::WEIR_COMPILE_NO_DEVICE_CONTROL as u64;
+const NO_REGIONS: u64 = weir_compile_flags::WEIR_COMPILE_NO_REGIONS as u64;
+const TIMED: u32 = weir_segments_value::WEIR_SEGMENTS_TIMED as u32;
+const NEVER: u32 = weir_segments_value::WEIR_SEGMENTS_NEVER as u32;
+const ALWAYS: u32 = weir_segments_value::WEIR_SEGMENTS_ALWAYS as u32;
 
 /// Compiles a graph for engines: verifies it, and lays it out for runs. Kernels on which no output, no task and no
 /// kernel without outputs depends are left out. The graph may be changed and compiled again. options may be NULL.
@@ -192,12 +62,107 @@ pub unsafe extern "C" fn weir_graph_compile(
                 .enumerate()
                 .map(|(i, &engine)| handle::share(engine, &format!("engines[{i}]")))
                 .collect::<Result<Vec<_>, _>>()?;
-            let options = handle::borrow_opt(options, "options")?;
-            let default = CompileOptions::default();
+            let options = compile_options(options)?;
             // Computes constants, also with host kernels.
-            let compile = || Program::compile(graph, engines, options.map_or(&default, |o| &**o));
+            let compile = || Program::compile(graph, engines, &options);
             handle::into_c(ambient::call(compile)?, out)
         }
+    })
+}
+
+/// Reads and checks what the caller asks of compile.
+///
+/// # Safety
+/// `options` is NULL or points to `struct_size` readable bytes, with a live pool or none.
+unsafe fn compile_options(options: *const weir_compile_options) -> Result<CompileOptions> {
+    // SAFETY: as demanded of the caller.
+    let Some(told) = unsafe { versioned::read_opt(options, "options") }? else {
+        return Ok(CompileOptions::default());
+    };
+    let bits = flags(told.flags, ALLOW_ABSENT | STATISTICS | NO_DEVICE_CONTROL | NO_REGIONS, "options->flags")?;
+    // SAFETY: as demanded of the caller.
+    let blocking_pool = unsafe { handle::share_opt(told.blocking_threadpool, "options->blocking_threadpool") }?;
+    if blocking_pool.as_ref().is_some_and(|pool| !pool.can_spawn()) {
+        return Err(Error::invalid(
+            "options->blocking_threadpool takes no single tasks: it has neither schedule nor an ASYNCHRONOUS \
+             parallel_for",
+        ));
+    }
+    if told.partial_runs > MOST_PARTS {
+        let partial_runs = told.partial_runs;
+        let text = format!("options->partial_runs is {partial_runs}, expected at most {MOST_PARTS}");
+        return Err(Error::out_of_range(text));
+    }
+    let (without_segments, without_trial) = match told.segments {
+        TIMED => (false, false),
+        NEVER => (true, false),
+        ALWAYS => (false, true),
+        other => {
+            let text = format!("options->segments is {other}, expected 0 (TIMED), 1 (NEVER) or 2 (ALWAYS)");
+            return Err(Error::invalid(text));
+        }
+    };
+    if told.reserved != 0 {
+        return Err(Error::invalid(format!("options->reserved is {}, expected 0", told.reserved)));
+    }
+    Ok(CompileOptions {
+        hop_ns: match told.hop_ns {
+            0 => None,
+            WEIR_HOP_NONE => Some(0),
+            hop_ns => Some(hop_ns),
+        },
+        allow_absent: bits & ALLOW_ABSENT != 0,
+        statistics: bits & STATISTICS != 0,
+        blocking_pool,
+        partial_runs: told.partial_runs,
+        any_engine: placement::open("options->placement", told.placement)?.unwrap_or(false),
+        max_concurrent_runs: told.max_concurrent_runs,
+        without_segments,
+        without_trial,
+        without_device_control: bits & NO_DEVICE_CONTROL != 0,
+        without_regions: bits & NO_REGIONS != 0,
+    })
+}
+
+/// Fills *out_options with what the program was compiled with. A placement that was left open is
+/// WEIR_PLACEMENT_KERNEL.
+///
+/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set; its pool is borrowed and
+/// lives as long as the program. Errors: INVALID_ARGUMENT.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_program_get_options(
+    program: *const weir_program,
+    out_options: *mut weir_compile_options,
+) -> weir_status {
+    guard("weir_program_get_options", || {
+        // SAFETY: the caller's handle, as documented.
+        let options = unsafe { handle::borrow(program, "program") }?.options();
+        let bit = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
+        let told = weir_compile_options {
+            struct_size: 0,
+            flags: bit(options.allow_absent, ALLOW_ABSENT)
+                | bit(options.statistics, STATISTICS)
+                | bit(options.without_device_control, NO_DEVICE_CONTROL)
+                | bit(options.without_regions, NO_REGIONS),
+            hop_ns: match options.hop_ns {
+                None => 0,
+                Some(0) => WEIR_HOP_NONE,
+                Some(hop_ns) => hop_ns,
+            },
+            blocking_threadpool: handle::borrowed_opt_c(options.blocking_pool.as_ref()),
+            partial_runs: options.partial_runs,
+            max_concurrent_runs: options.max_concurrent_runs,
+            placement: if options.any_engine { P::WEIR_PLACEMENT_ANY } else { P::WEIR_PLACEMENT_KERNEL } as u32,
+            segments: match (options.without_segments, options.without_trial) {
+                (true, _) => NEVER,
+                (_, true) => ALWAYS,
+                _ => TIMED,
+            },
+            reserved: 0,
+        };
+        // SAFETY: the caller's pointer, as documented.
+        unsafe { versioned::write(out_options, &told, "out_options") }
     })
 }
 
@@ -267,7 +232,7 @@ pub unsafe extern "C" fn weir_program_get_port(
         // SAFETY: the caller's pointers, as documented.
         unsafe {
             let program = handle::borrow(program, "program")?;
-            let ports = if is_input(kind)? { program.inputs() } else { program.outputs() };
+            let ports = if placement::is_input(kind)? { program.inputs() } else { program.outputs() };
             let port = Program::port(ports, index)?;
             let info = weir_port_info {
                 struct_size: 0,

@@ -2,53 +2,18 @@
 //!
 //! Chapter: Statistics.
 
-use super::argument::{boolean, out_value, string};
+use super::argument::{out_value, string};
 use super::guard::guard;
 use super::{handle, text, versioned};
 use crate::abi::*;
 use crate::base::text::fixed;
 use std::ffi::c_char;
 
-/// Whether the program keeps figures of every node (weir_program_get_node_stats): 1, or 0 (the default). With them each
-/// run reads the clock twice for each node; without, there is no cost.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_compile_options_set_statistics(
-    options: *mut weir_compile_options,
-    statistics: i32,
-) -> weir_status {
-    guard("weir_compile_options_set_statistics", || {
-        // SAFETY: the caller's handle, as documented.
-        unsafe { handle::borrow_mut(options, "options") }?.statistics = boolean(statistics, "statistics")?;
-        Ok(())
-    })
-}
-
-/// The value set by weir_compile_options_set_statistics.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_compile_options_get_statistics(
-    options: *const weir_compile_options,
-    out_statistics: *mut i32,
-) -> weir_status {
-    guard("weir_compile_options_get_statistics", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (out, options) =
-            unsafe { (out_value(out_statistics, "out_statistics")?, handle::borrow(options, "options")?) };
-        out.set(i32::from(options.statistics));
-        Ok(())
-    })
-}
-
 /// Fills *out_stats with the time that node `index` has taken. Active runs may be counted in part.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
 /// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index); FAILED_PRECONDITION if the program was compiled without
-/// weir_compile_options_set_statistics.
+/// WEIR_COMPILE_STATISTICS.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_get_node_stats(

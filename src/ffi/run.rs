@@ -2,79 +2,90 @@
 //!
 //! Chapter: Run.
 
-use super::argument::{array, out_ptr, out_value};
+use super::argument::{array, flags, out_ptr, out_value};
 use super::guard::{guard, guard_release};
-use super::{handle, notice};
+use super::{handle, notice, versioned};
 use crate::abi::*;
 use crate::base::{Error, Ref, Result};
 use crate::engine::{LaunchKey, Tensor};
 use crate::graph::{Program, Run, RunOptions};
+use crate::memory::Flags;
 use crate::sync::ambient;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-/// Creates settings for a run, all default. They may serve any number of runs.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_options. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_run_options_create(out_options: *mut *mut weir_run_options) -> weir_status {
-    guard("weir_run_options_create", || {
-        // SAFETY: the caller's pointer, as documented.
-        let out = unsafe { out_ptr(out_options, "out_options") }?;
-        handle::into_owned_c(RunOptions::default(), out)
-    })
+/// What the caller asks of a run. The reference to the pool is the caller's, and not counted.
+struct Told<'a> {
+    options: ManuallyDrop<RunOptions>,
+    outputs: &'a [usize],
 }
 
-/// Destroys settings. NULL does nothing.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_run_options_destroy(options: *mut weir_run_options) {
-    // SAFETY: the caller's handle, as documented.
-    guard_release("weir_run_options_destroy", || unsafe { handle::destroy(options) });
+impl Told<'_> {
+    /// The program to run instead, if a part of the outputs is asked for.
+    #[inline(always)]
+    fn part(told: Option<&Self>, program: &Program) -> Result<Option<Ref<Program>>> {
+        match told {
+            Some(told) if !told.outputs.is_empty() => program.part(told.outputs).map(Some),
+            _ => Ok(None),
+        }
+    }
 }
 
-/// The pool for this run; it comes before the stream's and the engine's. NULL (the default) = those.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the options take a reference of
-/// their own.
-/// Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_run_options_set_threadpool(
-    options: *mut weir_run_options,
-    pool: *mut weir_threadpool,
-) -> weir_status {
-    guard("weir_run_options_set_threadpool", || {
-        // SAFETY: the caller's handles, as documented.
-        let (options, pool) = unsafe { (handle::borrow_mut(options, "options")?, handle::share_opt(pool, "pool")?) };
-        options.threadpool = pool;
-        Ok(())
-    })
+impl weir_run_options {
+    /// Whether it asks for no more than NULL does.
+    #[inline(always)]
+    fn is_default(&self) -> bool {
+        self.flags | self.deadline_ns == 0
+            && self.num_outputs | self.num_absent == 0
+            && self.threadpool.is_null()
+            && self.absent.is_null()
+            && self.notice.is_null()
+    }
 }
 
-/// The pool that was set, or NULL.
+/// Reads and checks what the caller asks of a run.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never.
-/// Ownership: *out_pool is borrowed and lives as long as the options keep it. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_run_options_get_threadpool(
-    options: *const weir_run_options,
-    out_pool: *mut *mut weir_threadpool,
-) -> weir_status {
-    guard("weir_run_options_get_threadpool", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (out, options) = unsafe { (out_ptr(out_pool, "out_pool")?, handle::borrow(options, "options")?) };
-        *out = handle::borrowed_opt_c(options.threadpool.as_ref());
-        Ok(())
-    })
+/// # Safety
+/// `options` is NULL or points to `struct_size` readable bytes, and what these point to lives during `'a`; the bytes of
+/// `absent` live until the run is done.
+#[inline]
+unsafe fn told<'a>(options: *const weir_run_options, asked_by: &'static str) -> Result<Option<Told<'a>>> {
+    const DETERMINISTIC: u64 = weir_run_flags::WEIR_RUN_DETERMINISTIC as u64;
+    const FINISH_INDEPENDENT: u64 = weir_run_flags::WEIR_RUN_FINISH_INDEPENDENT as u64;
+    const NO_WAIT: u64 = weir_run_flags::WEIR_RUN_NO_WAIT as u64;
+    // SAFETY: as demanded of the caller.
+    let Some(options) = unsafe { versioned::read_opt(options, "options") }? else { return Ok(None) };
+    if options.is_default() {
+        return Ok(None);
+    }
+    let bits = flags(options.flags, DETERMINISTIC | FINISH_INDEPENDENT | NO_WAIT, "options->flags")?;
+    if options.absent.is_null() && options.num_absent > 0 {
+        let text = format!("options->absent is NULL, but its length is {}", options.num_absent);
+        return Err(Error::invalid(text));
+    }
+    // SAFETY: as demanded of the caller, whose reference to the pool outlives the call.
+    unsafe {
+        let pool = handle::borrow_opt(options.threadpool.cast_const(), "options->threadpool")?;
+        Ok(Some(Told {
+            options: ManuallyDrop::new(RunOptions {
+                threadpool: pool.map(|pool| Arc::from_raw(std::ptr::from_ref(pool))),
+                deadline_ns: options.deadline_ns,
+                absent: (!options.absent.is_null()).then(|| Flags::new(options.absent, options.num_absent)),
+                deterministic: bits & DETERMINISTIC != 0,
+                finish_independent: bits & FINISH_INDEPENDENT != 0,
+                no_wait: bits & NO_WAIT != 0,
+                listener: match options.notice.is_null() {
+                    true => None,
+                    false => Some(notice::read(asked_by, options.notice, "options->notice")?),
+                },
+            }),
+            outputs: array(options.outputs, options.num_outputs, "options->outputs")?,
+        }))
+    }
 }
 
-/// Runs one program now: the values that the inputs determine are written into the outputs, or into those selected by
-/// the options (weir_run_options_set_outputs). The run is one piece of the stream's work; with a NULL stream it runs in
-/// this thread, with helpers from the pool (run options, else the program's first engine). The first node that fails
+/// Runs one program now: the values that the inputs determine are written into the outputs, or into those of options->outputs.
+/// The run is one piece of the stream's work; with a NULL stream it runs in this thread, with helpers from the pool (run options, else the program's first engine). The first node that fails
 /// ends the run, and the error names it. The second and later runs allocate nothing, while at most 32 runs of the
 /// program are queued on streams and no more than before run at once; with open shapes, while no value is larger than
 /// before.
@@ -85,15 +96,16 @@ pub unsafe extern "C" fn weir_run_options_get_threadpool(
 /// stream's pool, as host functions do (weir_enqueue_task), with helpers from it or from the program's first engine. On
 /// another stream, or without one, tensors on devices must be ready when the run begins.
 ///
-/// An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create_dynamic), or to a
-/// tensor of exactly the run's shape. It is written only if the run succeeds.
+/// An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create), or to a tensor of
+/// exactly the run's shape. It is written only if the run succeeds.
 ///
 /// Thread safety: any thread; any number of runs of one program at once, with separate outputs. Blocking: until done
 /// with a NULL or synchronous stream; never on an asynchronous one. Ownership: the tensors stay alive until the run is
 /// done; the arrays are copied; options may be NULL. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine,
-/// overlap of an output with an input or another output; the text names input or output; options with a notice and no
-/// asynchronous stream); FAILED_PRECONDITION if the stream has failed, or the host is capturing it and the run cannot
-/// be part of that (docs/cuda.md); RESOURCE_EXHAUSTED; if it blocks, also the failure of a node, and
+/// overlap of an output with an input or another output; the text names input or output); FAILED_PRECONDITION if the
+/// stream has failed, if the host is capturing it and the run cannot be part of that (docs/cuda.md), or for
+/// options->outputs without partial runs; OUT_OF_RANGE for an output that the program does not have;
+/// RESOURCE_EXHAUSTED; if it blocks, also the failure of a node, and
 /// FAILED_PRECONDITION or OUT_OF_RANGE if a tensor is too small for an output of open shape.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -113,12 +125,12 @@ pub unsafe extern "C" fn weir_program_run(
             let program = handle::borrow(program.cast_const(), "program")?;
             let program = ManuallyDrop::new(Arc::from_raw(std::ptr::from_ref(program)));
             let stream = handle::borrow_opt(stream, "stream")?;
-            let options = handle::borrow_opt(options, "options")?;
+            let told = told(options, "weir_program_run")?;
             let inputs = array(inputs, num_inputs, "inputs")?;
             let outputs = array(outputs, num_outputs, "outputs")?;
             let input = |i: usize| tensor(inputs, i, "inputs");
             let output = |i: usize| tensor(outputs, i, "outputs");
-            if options.is_none()
+            if told.is_none()
                 && let Some(stream) = stream
             {
                 let address = |handle: &*mut weir_tensor| handle.addr();
@@ -131,12 +143,11 @@ pub unsafe extern "C" fn weir_program_run(
                     return Ok(());
                 }
             }
-            let options = options.map(|options| &**options);
-            let part = program.part(options)?;
+            let part = Told::part(told.as_ref(), &program)?;
             let program = part.as_ref().unwrap_or(&program);
             let run = Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?;
             let _call = ambient::calling();
-            run.run(stream, options)
+            run.run(stream, told.as_ref().map(|told| &*told.options))
         }
     })
 }
@@ -165,16 +176,15 @@ pub unsafe extern "C" fn weir_program_start(
             let out = out_ptr(out_run, "out_run")?;
             let program = handle::share(program, "program")?;
             let stream = handle::borrow(stream, "stream")?;
-            let options = handle::borrow_opt(options, "options")?;
+            let told = told(options, "weir_program_start")?;
             let inputs = array(inputs, num_inputs, "inputs")?;
             let outputs = array(outputs, num_outputs, "outputs")?;
             let input = |i: usize| tensor(inputs, i, "inputs");
             let output = |i: usize| tensor(outputs, i, "outputs");
-            let options = options.map(|options| &**options);
-            let part = program.part(options)?;
+            let part = Told::part(told.as_ref(), &program)?;
             let program = part.as_ref().unwrap_or(&program);
             let bound = Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?;
-            handle::begun_into_c(bound.start(stream, options)?, out);
+            handle::begun_into_c(bound.start(stream, told.as_ref().map(|told| &*told.options))?, out);
             Ok(())
         }
     })
@@ -192,7 +202,7 @@ pub unsafe extern "C" fn weir_program_start(
 /// Thread safety: any thread. Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are
 /// only read during the call; options may be NULL. Errors: those of weir_program_run, with the number of the run
 /// (FAILED_PRECONDITION for kernels that complete later in a worker of a pool comes before anything is run);
-/// OUT_OF_RANGE (count); INVALID_ARGUMENT also for options with flags for absent outputs or with a notice.
+/// OUT_OF_RANGE (count); INVALID_ARGUMENT also for options->absent and options->notice.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_run_many(
@@ -206,16 +216,17 @@ pub unsafe extern "C" fn weir_program_run_many(
 ) -> weir_status {
     guard("weir_program_run_many", || {
         // SAFETY: the caller's pointers, as documented.
-        let (program, inputs, outputs, options) = unsafe {
+        let (program, inputs, outputs, told) = unsafe {
             (
                 handle::share(program, "program")?,
                 Tensors::new(inputs, all(count, num_inputs, "inputs")?, "inputs")?,
                 Tensors::new(outputs, all(count, num_outputs, "outputs")?, "outputs")?,
-                handle::borrow_opt(options, "options")?.map(|options| &**options),
+                told(options, "weir_program_run_many")?,
             )
         };
-        let part = program.part(options)?;
+        let part = Told::part(told.as_ref(), &program)?;
         let program = part.as_ref().unwrap_or(&program);
+        let options = told.as_ref().map(|told| &*told.options);
         let run_all = || {
             Program::run_many(program, options, count, &|i, run| {
                 let input = |k: usize| inputs.get(i * num_inputs + k);
@@ -326,7 +337,7 @@ pub unsafe extern "C" fn weir_run_query(run: *const weir_run, out_done: *mut i32
 /// Tells the host when the run is done: by a function that is called once, or an eventfd, or both (weir_notice says
 /// when and on which thread). If the run is done already, the notice arrives before the call returns. A run may have
 /// any number of notices, which arrive in order. They belong to the run, not to the handle, and arrive even if all
-/// handles were released. To set a notice for every run without this call, see weir_run_options_set_notice.
+/// handles were released. To ask in the call that starts the run, see weir_run_options.
 ///
 /// Thread safety: any thread. Blocking: never; the function and release run here if the run is done. Ownership:
 /// `notice` is read during the call; its ctx is released with `release`. Errors: INVALID_ARGUMENT (NULL, neither
@@ -336,8 +347,9 @@ pub unsafe extern "C" fn weir_run_query(run: *const weir_run, out_done: *mut i32
 pub unsafe extern "C" fn weir_run_notify(run: *mut weir_run, notice: *const weir_notice) -> weir_status {
     guard("weir_run_notify", || {
         // SAFETY: the caller's pointers, as documented.
-        let (run, listener) = unsafe { (handle::share(run, "run")?, notice::read("weir_run_notify", notice)?) };
-        Run::notify(&run, &listener)
+        let (run, listener) =
+            unsafe { (handle::share(run, "run")?, notice::read("weir_run_notify", notice, "notice")?) };
+        Run::notify(&run, listener)
     })
 }
 

@@ -9,7 +9,7 @@ use super::{context, handle, notice};
 use crate::abi::*;
 use crate::base::{Error, Ref, Result};
 use crate::memory::heap;
-use crate::stream::Listener;
+use crate::stream::KeptListener;
 use crate::sync::fork;
 use crate::threadpool::ThreadPool;
 use crate::threadpool::group::{self, GroupListener, TaskArgument, TaskGroup};
@@ -213,11 +213,11 @@ pub unsafe extern "C" fn weir_task_group_is_stopped(
 }
 
 /// A listener of the host's, for a group.
-struct GroupNotice(Arc<dyn Listener>);
+struct GroupNotice(KeptListener);
 
 impl GroupListener for GroupNotice {
     fn done(&self, error: Option<&Error>) {
-        self.0.over(error, None);
+        self.0.tell(error, None);
     }
 
     fn adopt(&self) {
@@ -242,8 +242,8 @@ pub unsafe extern "C" fn weir_task_group_notify(
     guard("weir_task_group_notify", || {
         // SAFETY: the caller's pointers, as documented.
         let (group, listener) =
-            unsafe { (handle::group(group.cast_const())?, notice::read("weir_task_group_notify", notice)?) };
+            unsafe { (handle::group(group.cast_const())?, notice::read("weir_task_group_notify", notice, "notice")?) };
         heap::check()?;
-        group::notify(group, Arc::new(GroupNotice(listener)))
+        group::notify(group, Arc::new(GroupNotice(KeptListener::new(listener))))
     })
 }

@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 
 use super::build::contents::Contents;
-use super::build::options::{CompileOptions, RunOptions};
+use super::build::options::CompileOptions;
 use super::build::shapes::Answers;
 use super::build::verify::{self, Kinds, Verified};
 use super::builder::Graph;
@@ -49,7 +49,8 @@ impl Program {
             Some((chosen, choices)) => (Some(chosen), choices),
         };
         let contents = chosen.as_ref().unwrap_or(contents);
-        let mut facts = CompileFacts { graph_nodes: contents.num_nodes(), ..CompileFacts::default() };
+        let (graph_nodes, asked) = (contents.num_nodes(), options.clone());
+        let mut facts = CompileFacts { graph_nodes, options: asked, ..CompileFacts::default() };
         let Some(placed) = place::place(contents, &verified, &engines, options, &mut answers)? else {
             return Program::compile_for_host(contents, verified, engines, options, facts, &mut answers);
         };
@@ -82,19 +83,11 @@ impl Program {
 }
 
 impl Program {
-    /// The program to run instead of this one, if the options ask for a part of its outputs.
-    #[inline(always)]
-    pub fn part(&self, options: Option<&RunOptions>) -> Result<Option<Ref<Program>>> {
-        match options.and_then(|options| options.outputs.as_deref()) {
-            None => Ok(None),
-            Some(outputs) => self.part_of(outputs).map(Some),
-        }
-    }
-
-    fn part_of(&self, outputs: &[usize]) -> Result<Ref<Program>> {
+    /// The program that computes these of its outputs, in their order.
+    pub fn part(&self, outputs: &[usize]) -> Result<Ref<Program>> {
         let Some(parts) = &self.parts else {
             return Err(Error::precondition(format!(
-                "program '{}' was compiled without partial runs (weir_compile_options_set_partial_runs)",
+                "program '{}' was compiled without partial runs (weir_compile_options.partial_runs)",
                 self.name()
             )));
         };
@@ -159,12 +152,19 @@ fn prune(graph: &Contents, outputs: &[usize]) -> (Contents, Vec<bool>) {
     (graph.part(&needed, outputs).0, not_needed)
 }
 
-/// Refuses a list of outputs that the program does not have.
+/// Refuses a list with outputs that the program does not have, or with one of them twice.
 fn check_outputs(outputs: &[usize], all: usize) -> Result<()> {
-    match outputs.iter().enumerate().find(|(_, output)| **output >= all) {
-        None => Ok(()),
-        Some((i, output)) => Err(Error::out_of_range(format!(
-            "output {i} of the run options is {output}, the program has {all} outputs"
-        ))),
+    let mut is_asked = vec![false; all];
+    for (i, &output) in outputs.iter().enumerate() {
+        match is_asked.get_mut(output) {
+            None => {
+                return Err(Error::out_of_range(format!(
+                    "options->outputs[{i}] is {output}, the program has {all} outputs"
+                )));
+            }
+            Some(true) => return Err(Error::invalid(format!("options->outputs has {output} twice"))),
+            Some(is_asked) => *is_asked = true,
+        }
     }
+    Ok(())
 }

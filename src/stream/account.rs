@@ -3,7 +3,8 @@
 
 use super::domain::{Domain, DomainId, numbered};
 use super::late::{Failures, Reporter};
-use super::notice::{Listener, Notice, NoticeThread};
+use super::listener::Listener;
+use super::notice::{Notice, NoticeThread};
 use crate::base::time::Deadline;
 use crate::base::{Error, Ref, Result};
 use crate::device::{DeviceEvent, Waiting};
@@ -183,7 +184,7 @@ impl Account {
     }
 
     /// A notice that tells the listener of completed work of the engine's device.
-    pub fn notice(&self, listener: &Arc<dyn Listener>) -> Result<Notice> {
+    pub fn notice(&self, listener: Listener) -> Result<Notice> {
         Notice::by_device(listener, || self.notice_thread())
     }
 

@@ -43,6 +43,7 @@ mod inbox;
 mod issue;
 mod latch;
 mod late;
+mod listener;
 mod look;
 mod mark;
 #[cfg(all(test, loom))]
@@ -60,7 +61,8 @@ mod wait;
 
 pub use account::{Account, Aside, Extent};
 pub use domain::{Domain, DomainId, check_name};
-pub use notice::{Listener, Notice, What};
+pub use listener::{KeptListener, Listener};
+pub use notice::{Notice, What};
 pub use queue::{DeviceQueue, Executor, JoinOutcome, Joinable, Mark, Queue, QueueAttr, QueueItem, QueueWork};
 pub use resubmit_table::MOST_WORDS;
 pub use together::{Scope, Synced, sync_all, sync_each, sync_one, time_ns};

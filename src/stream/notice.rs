@@ -15,7 +15,7 @@
 //! a chain of functions that each start the next one's work needs no stack.
 #![forbid(unsafe_code)]
 
-use crate::abi::weir_notice;
+use super::listener::{KeptListener, Listener};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
 use crate::sync::{
@@ -29,28 +29,13 @@ use std::fmt::Debug;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-/// Receives a notice.
-pub trait Listener: Debug + Send + Sync {
-    /// The work is over, with this failure if there is one. `what` is the object, if the host may look at one.
-    fn over(&self, error: Option<&Error>, what: Option<&dyn Any>);
-
-    /// Whether this, or dropping the listener, calls host functions. If not, any thread may do it.
-    fn calls_host(&self) -> bool;
-
-    /// It was accepted: the library owns its argument now.
-    fn adopt(&self);
-
-    /// The host's description of it.
-    fn notice(&self) -> weir_notice;
-}
-
 /// The completed object.
 pub type What = Arc<dyn Any + Send + Sync>;
 
 /// A listener, and the thread that notifies it.
 #[derive(Debug)]
 pub struct Notice {
-    listener: Arc<dyn Listener>,
+    listener: KeptListener,
     by: NoticePath,
 }
 
@@ -65,13 +50,13 @@ enum NoticePath {
 
 impl Notice {
     /// For completions of a host queue: delivered by the holder of its drain lock.
-    pub fn by_drainer(listener: &Arc<dyn Listener>) -> Notice {
-        Notice { listener: Arc::clone(listener), by: NoticePath::Turn }
+    pub fn by_drainer(listener: Listener) -> Notice {
+        Notice { listener: KeptListener::new(listener), by: NoticePath::Turn }
     }
 
     /// For completions of a device. `notice_thread` gives the notice thread of its engine.
     pub(super) fn by_device<'a>(
-        listener: &Arc<dyn Listener>,
+        listener: Listener,
         notice_thread: impl FnOnce() -> Result<&'a Arc<NoticeThread>>,
     ) -> Result<Notice> {
         let by = if listener.calls_host() {
@@ -79,7 +64,7 @@ impl Notice {
         } else {
             NoticePath::Anybody
         };
-        Ok(Notice { listener: Arc::clone(listener), by })
+        Ok(Notice { listener: KeptListener::new(listener), by })
     }
 
     /// It will be delivered.
@@ -106,7 +91,7 @@ impl Notice {
 
 /// A notice and its outcome.
 struct Telling {
-    listener: Arc<dyn Listener>,
+    listener: KeptListener,
     error: Option<Error>,
     what: Option<What>,
 }
@@ -116,7 +101,7 @@ impl Telling {
         // Its destructors may call the host, too.
         ambient::call(move || {
             let Telling { listener, error, what } = self;
-            listener.over(error.as_ref(), what.as_ref().map(|what| &**what as &dyn Any));
+            listener.tell(error.as_ref(), what.as_ref().map(|what| &**what as &dyn Any));
             drop(listener);
         });
     }

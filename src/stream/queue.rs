@@ -7,7 +7,8 @@ use super::dedicated_thread::DedicatedThread;
 use super::domain::DomainId;
 use super::inbox::Inbox;
 use super::latch::Latch;
-use super::notice::{Listener, Notice};
+use super::listener::Listener;
+use super::notice::Notice;
 use super::resubmit_table::Resubmitter;
 use super::{device_queue, mark};
 use crate::base::time::Deadline;
@@ -310,7 +311,7 @@ impl Queue {
     }
 
     /// A notice that tells the listener of this queue's completions.
-    pub fn notice(&self, listener: &Arc<dyn Listener>) -> Result<Notice> {
+    pub fn notice(&self, listener: Listener) -> Result<Notice> {
         match self.device_queue() {
             Some(_) => self.account.notice(listener),
             None => Ok(Notice::by_drainer(listener)),

@@ -54,11 +54,7 @@ unsafe extern "C" {
     fn weir_graph_add_cond(
         graph: *mut RawGraph,
         name: *const c_char,
-        predicate: u64,
-        yes: *const RawGraph,
-        no: *const RawGraph,
-        inputs: *const u64,
-        num_inputs: usize,
+        desc: *const c_void,
         outputs: *mut u64,
         num_outputs: usize,
         node: *mut u64,
@@ -232,13 +228,19 @@ impl<'a> Graph<'a> {
         no: &Graph<'_>,
         inputs: &[u64],
     ) -> [u64; N] {
-        let (mut outputs, from) = ([0; N], inputs.as_ptr());
-        let (to, name) = (outputs.as_mut_ptr(), text("cond"));
+        let mut outputs = [0; N];
+        let name = text("cond");
+        let desc = weir_cond_desc {
+            struct_size: size_of::<weir_cond_desc>(),
+            predicate,
+            then_graph: yes.graph.cast(),
+            else_graph: no.graph.cast(),
+            inputs: inputs.as_ptr(),
+            num_inputs: inputs.len(),
+        };
+        let desc = (&raw const desc).cast();
         // SAFETY: as above.
-        ok(unsafe {
-            let name = name.as_ptr();
-            weir_graph_add_cond(self.graph, name, predicate, yes.graph, no.graph, from, inputs.len(), to, N, null_mut())
-        });
+        ok(unsafe { weir_graph_add_cond(self.graph, name.as_ptr(), desc, outputs.as_mut_ptr(), N, null_mut()) });
         outputs
     }
 

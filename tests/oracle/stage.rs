@@ -188,10 +188,8 @@ impl Subject {
         targets: &Targets,
         pool: Option<&Ref<ThreadPool>>,
     ) -> Result<()> {
-        let options = RunOptions { outputs: Some(outputs.into()), ..options(pool) };
-        let part = self.program.part(Some(&options))?;
-        let program = part.as_ref().unwrap_or(&self.program);
-        self.bound(program, set, targets, |bound| bound.run(None, Some(&options)))
+        let part = self.program.part(outputs)?;
+        self.bound(&part, set, targets, |bound| bound.run(None, Some(&options(pool))))
     }
 
     /// Runs with input set `set`: here, or queued on a stream.

@@ -126,16 +126,21 @@ static void add_node(building *b, const node *n, const weir_value *ins, weir_val
     }
     case OP_TASK: MUST(weir_graph_add_task(b->graph, name, body_task, &w->bodies[n->id], NULL, n->cost_ns, out_node)); break;
     case OP_COND:
-        MUST(weir_graph_add_cond(b->graph, name, ins[0], graphs[0], graphs[1], ins + 1, num_in - 1, outs, num_out, out_node));
+        MUST(weir_graph_add_cond(b->graph, name, &(weir_cond_desc){.struct_size = sizeof(weir_cond_desc),
+            .predicate = ins[0], .then_graph = graphs[0], .else_graph = graphs[1], .inputs = ins + 1,
+            .num_inputs = num_in - 1}, outs, num_out, out_node));
         break;
     case OP_CASE:
-        MUST(weir_graph_add_case(b->graph, name, ins[0], (const weir_graph *const *)graphs, (size_t)n->num_graphs, ins + 1, num_in - 1,
-                                 outs, num_out, out_node));
+        MUST(weir_graph_add_case(b->graph, name, &(weir_case_desc){.struct_size = sizeof(weir_case_desc),
+            .index = ins[0], .branches = (const weir_graph *const *)graphs, .num_branches = (size_t)n->num_graphs,
+            .inputs = ins + 1, .num_inputs = num_in - 1}, outs, num_out, out_node));
         break;
     case OP_WHILE: {
         size_t variables = (size_t)n->num_variables;
-        MUST(weir_graph_add_while(b->graph, name, graphs[0], graphs[1], ins, variables, ins + variables, num_in - variables, n->parallel,
-                                  outs, out_node));
+        MUST(weir_graph_add_while(b->graph, name, &(weir_while_desc){.struct_size = sizeof(weir_while_desc),
+            .cond_graph = graphs[0], .body_graph = graphs[1], .variables = ins, .num_variables = variables,
+            .invariants = ins + variables, .num_invariants = num_in - variables, .parallel_iterations = n->parallel},
+            outs, out_node));
         break;
     }
     case OP_SWITCH: add_switch(b, n, name, ins, outs, out_node, first); break;
@@ -203,24 +208,23 @@ static weir_graph *build_graph(world *w, const graph_plan *g, const char *name) 
 
 static bool compile(world *w, weir_graph *graph, const graph_plan *g, bool whole, weir_program **out) {
     const plan *p = w->plan;
-    weir_compile_options *o = NULL;
+    weir_compile_options o = {.struct_size = sizeof o, .segments = (weir_segments)p->segments};
     weir_engine *engines[1 + MAX_DEVICES] = {w->cpu};
     size_t count = 1;
-    MUST(weir_compile_options_create(&o));
-    if (p->hop >= 0) MUST(weir_compile_options_set_hop_ns(o, (uint64_t)p->hop));
-    if (g->later) MUST(weir_compile_options_set_blocking_threadpool(o, w->pools[FOR_BLOCKING]));
-    if (p->statistics) MUST(weir_compile_options_set_statistics(o, 1));
-    MUST(weir_compile_options_set_segments(o, p->segments));
-    MUST(weir_compile_options_set_device_control(o, p->device_control));
-    if (whole) MUST(weir_compile_options_set_allow_absent(o, 1));
-    if (whole && p->partial_lists > 0) MUST(weir_compile_options_set_partial_runs(o, (size_t)p->partial_lists));
-    if (whole && p->max_runs > 0) MUST(weir_compile_options_set_max_concurrent_runs(o, (uint32_t)p->max_runs));
-    if (p->any_placement && !g->later && !g->opens) MUST(weir_compile_options_set_placement(o, WEIR_PLACEMENT_ANY));
+    if (p->hop >= 0) o.hop_ns = p->hop == 0 ? WEIR_HOP_NONE : (uint64_t)p->hop;
+    if (g->later) o.blocking_threadpool = w->pools[FOR_BLOCKING];
+    if (p->statistics) o.flags |= WEIR_COMPILE_STATISTICS;
+    if (!p->device_control) o.flags |= WEIR_COMPILE_NO_DEVICE_CONTROL;
+    if (whole) {
+        o.flags |= WEIR_COMPILE_ALLOW_ABSENT;
+        o.partial_runs = (size_t)p->partial_lists;
+        o.max_concurrent_runs = (uint32_t)p->max_runs;
+    }
+    if (p->any_placement && !g->later && !g->opens) o.placement = WEIR_PLACEMENT_ANY;
     for (int i = 0; i < MAX_DEVICES; i++) {
         if (w->devices[i] != NULL) engines[count++] = w->devices[i];
     }
-    weir_status status = weir_graph_compile(graph, engines, count, o, out);
-    weir_compile_options_destroy(o);
+    weir_status status = weir_graph_compile(graph, engines, count, &o, out);
     if (status == WEIR_UNIMPLEMENTED) return false;
     /* Of switches inside of switches compile does not always see that one side is there. */
     if (status == WEIR_INVALID_ARGUMENT && strstr(weir_last_error_message(), "can leave it absent") != NULL) return false;

@@ -14,20 +14,17 @@
 
 static void make_options(pending *p) {
     const act *a = p->act;
-    weir_run_options *o = NULL;
-    size_t indices[MAX_PROGRAM_OUTS];
-    MUST(weir_run_options_create(&o));
-    p->options = o;
-    if (a->run_pool) MUST(weir_run_options_set_threadpool(o, p->caller->w->pools[FOR_RUN]));
-    if (a->deadline_ns > 0) MUST(weir_run_options_set_deadline_ns(o, a->deadline_ns));
-    if (a->deterministic) MUST(weir_run_options_set_deterministic(o, 1));
-    if (a->finish_independent) MUST(weir_run_options_set_finish_independent(o, 1));
-    if (a->no_wait) MUST(weir_run_options_set_no_wait(o, 1));
+    weir_run_options *o = &p->options;
+    *o = (weir_run_options){.struct_size = sizeof *o, .deadline_ns = a->deadline_ns};
+    if (a->run_pool) o->threadpool = p->caller->w->pools[FOR_RUN];
+    if (a->deterministic) o->flags |= WEIR_RUN_DETERMINISTIC;
+    if (a->finish_independent) o->flags |= WEIR_RUN_FINISH_INDEPENDENT;
+    if (a->no_wait) o->flags |= WEIR_RUN_NO_WAIT;
     if (a->outputs != 0) {
-        for (int k = 0; k < p->num_out; k++) indices[k] = (size_t)output_index(p, k);
-        MUST(weir_run_options_set_outputs(o, indices, (size_t)p->num_out));
+        for (int k = 0; k < p->num_out; k++) p->indices[k] = (size_t)output_index(p, k);
+        o->outputs = p->indices, o->num_outputs = (size_t)p->num_out;
     }
-    if (a->flags && a->kind != ACT_MANY) MUST(weir_run_options_set_absent(o, p->flags, (size_t)p->num_out));
+    if (a->flags && a->kind != ACT_MANY) o->absent = p->flags, o->num_absent = (size_t)p->num_out;
 }
 
 static void make_run(pending *p, int copies) {
@@ -48,7 +45,7 @@ static void make_run(pending *p, int copies) {
 static weir_status run_now(pending *p, weir_stream *stream) {
     world *w = p->caller->w;
     return weir_program_run(w->program, stream, w->inputs[p->act->set], (size_t)w->plan->graph->num_inputs, p->outs, (size_t)p->num_out,
-                            p->options);
+                            &p->options);
 }
 
 static bool is_asynchronous(const caller *c, int k) {
@@ -72,10 +69,8 @@ static void act_run_stream(caller *c, pending *p) {
     p->stream = p->act->stream;
     make_run(p, 1);
     bool asks = p->act->tell == BY_OPTIONS && is_asynchronous(c, p->stream);
-    if (asks) {
-        weir_notice notice = notice_of(p, false);
-        MUST(weir_run_options_set_notice(p->options, &notice));
-    }
+    weir_notice asked = notice_of(p, false);
+    if (asks) p->options.notice = &asked;
     if (may_fail(c->w, p->act)) taint(c, p->stream);
     weir_status status = run_now(p, c->streams[p->stream]);
     p->will_tell = asks && status == WEIR_OK;
@@ -95,12 +90,10 @@ static void act_start(caller *c, pending *p) {
     p->stream = k;
     make_run(p, 1);
     p->tainted = c->tainted[k];
-    if (a->tell == BY_OPTIONS) {
-        weir_notice notice = notice_of(p, true);
-        MUST(weir_run_options_set_notice(p->options, &notice));
-    }
+    weir_notice asked = notice_of(p, true);
+    if (a->tell == BY_OPTIONS) p->options.notice = &asked;
     weir_status status = weir_program_start(w->program, c->streams[k], w->inputs[a->set], (size_t)w->plan->graph->num_inputs, p->outs,
-                                            (size_t)p->num_out, p->options, &p->run);
+                                            (size_t)p->num_out, &p->options, &p->run);
     if (status != WEIR_OK) {
         judge(p, status);
         return;
@@ -131,7 +124,8 @@ static void act_many(caller *c, pending *p) {
     for (int i = 0; i < p->copies; i++) {
         for (int k = 0; k < num_in; k++) inputs[i * num_in + k] = w->inputs[p->act->set][k];
     }
-    judge(p, weir_program_run_many(w->program, (size_t)p->copies, inputs, (size_t)num_in, p->outs, (size_t)p->num_out, p->options));
+    judge(p, weir_program_run_many(w->program, (size_t)p->copies, inputs, (size_t)num_in, p->outs, (size_t)p->num_out,
+                                   &p->options));
 }
 
 static int32_t empty_task(void *arg) {
@@ -395,7 +389,6 @@ static void end_caller(caller *c) {
         for (int k = 0; k < p->copies * p->num_out; k++) weir_tensor_release(p->outs[k]);
         weir_tensor_release(p->in);
         weir_event_release(p->event);
-        weir_run_options_destroy(p->options);
     }
     if (is_planted("leak")) MUST(weir_stream_retain(c->streams[0]));
     for (int k = 0; k < c->plan->num_streams; k++) weir_stream_release(c->streams[k]);

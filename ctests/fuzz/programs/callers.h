@@ -27,7 +27,8 @@ typedef struct pending {
     weir_tensor *in;
     val kernel_in;
     weir_run *run;
-    weir_run_options *options;
+    weir_run_options options;
+    size_t indices[MAX_PROGRAM_OUTS];
     weir_event *event;
     uint8_t flags[MAX_PROGRAM_OUTS];
     bool asks;      /* to be told of its end */

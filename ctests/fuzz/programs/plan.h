@@ -301,7 +301,7 @@ typedef struct plan {
     int hop; /* -1: the default */
     int partial_lists;
     int max_runs;
-    int segments, device_control;
+    int segments, device_control; /* segments: one of enum weir_segments_value */
     bool statistics, any_placement;
     bool uses[FEATURES];
     bool plain; /* nothing on devices, nothing that completes later */

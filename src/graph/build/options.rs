@@ -1,12 +1,10 @@
 //! Settings of a compilation and of a run.
 #![forbid(unsafe_code)]
 
-use crate::base::object::tag;
-use crate::base::{Error, Kind, Ref, Result, live};
+use crate::base::{Error, Ref, Result};
 use crate::memory::Flags;
 use crate::stream::Listener;
 use crate::threadpool::ThreadPool;
-use std::sync::Arc;
 
 #[derive(Clone, Debug, Default)]
 pub struct CompileOptions {
@@ -57,12 +55,10 @@ pub struct RunOptions {
     pub deterministic: bool,
     /// After a failure, run the nodes that do not depend on it.
     pub finish_independent: bool,
-    /// The outputs that the run is to compute, by index; `None` = all.
-    pub outputs: Option<Box<[usize]>>,
     /// Whether the run fails instead of waiting for other runs of its program.
     pub no_wait: bool,
     /// Notified when a run on an asynchronous stream is over.
-    pub listener: Option<Arc<dyn Listener>>,
+    pub listener: Option<Listener>,
 }
 
 impl RunOptions {
@@ -71,21 +67,9 @@ impl RunOptions {
         match self.listener {
             None => Ok(()),
             Some(_) => Err(Error::invalid(
-                "the options have a notice, which is for runs on asynchronous streams; this one is over when the call \
+                "options->notice is given, which is for runs on asynchronous streams; this one is over when the call \
                  returns",
             )),
         }
     }
-}
-
-impl Kind for CompileOptions {
-    const TAG: u32 = tag::COMPILE_OPTIONS;
-    const NAME: &'static str = "compile_options";
-    const COUNTER: live::Counter = live::Counter::Attrs;
-}
-
-impl Kind for RunOptions {
-    const TAG: u32 = tag::RUN_OPTIONS;
-    const NAME: &'static str = "run_options";
-    const COUNTER: live::Counter = live::Counter::Attrs;
 }

@@ -254,7 +254,7 @@ pub(in crate::graph) fn check_blocking(graph: &Contents) -> Result<()> {
         if matches!(&node.body, NodeBody::Kernel { kernel, .. } if kernel.kernel().may_block()) {
             return Err(Error::precondition(format!(
                 "node '{}' may block a worker of the pool; give a blocking lane \
-                 (weir_compile_options_set_blocking_threadpool)",
+                 (weir_compile_options.blocking_threadpool)",
                 node.name
             )));
         }

@@ -76,7 +76,7 @@ impl Orders {
         let outputs = plan.outputs.len();
         if let Some(flags) = options.absent.filter(|flags| flags.count() != outputs) {
             return Err(Error::invalid(format!(
-                "the options have {} flags for absent outputs, the program has {outputs} outputs",
+                "options->num_absent is {}, the run has {outputs} outputs",
                 flags.count()
             )));
         }

@@ -3,10 +3,12 @@
 
 use super::place::choose::EngineChoice;
 use super::place::placer::Placement;
+use crate::graph::build::options::CompileOptions;
 
 /// Counts of compile's, for the report.
 #[derive(Clone, Debug, Default)]
 pub(in crate::graph) struct CompileFacts {
+    pub options: CompileOptions,
     /// Nodes of the graph and of those inside of it.
     pub graph_nodes: usize,
     pub dead_nodes: usize,

@@ -156,7 +156,7 @@ impl Bound<'_> {
         let pool = self.pool(stream.map(|stream| &**stream), options)?;
         let orders = Orders::of(options, self.program.plan())?;
         let no_wait = options.is_some_and(|options| options.no_wait);
-        let listener = options.and_then(|options| options.listener.as_ref());
+        let listener = options.and_then(|options| options.listener);
         if listener.is_some() && stream.is_none_or(|stream| stream.queue().is_synchronous()) {
             options.map_or(Ok(()), RunOptions::refuse_listener)?;
         }
@@ -312,7 +312,7 @@ impl Bound<'_> {
         let run = Run::create(stream.queue());
         let orders = Orders::of(options, self.program.plan())?;
         let no_wait = options.is_some_and(|options| options.no_wait);
-        let listener = options.and_then(|options| options.listener.as_ref());
+        let listener = options.and_then(|options| options.listener);
         self.submit(stream, self.pool(Some(stream), options)?, Some(&run), orders, (no_wait, listener))?;
         Ok(run)
     }
@@ -323,7 +323,7 @@ impl Bound<'_> {
         pool: Option<&Ref<ThreadPool>>,
         handle: Option<&Ref<Run>>,
         orders: Option<Orders>,
-        (no_wait, listener): (bool, Option<&Arc<dyn Listener>>),
+        (no_wait, listener): (bool, Option<Listener>),
     ) -> Result<()> {
         stream.queue().admit()?;
         self.check_stream(stream)?;
@@ -359,8 +359,9 @@ impl Bound<'_> {
         queued_run.fill(Arc::clone(self.program) as Arc<dyn Keeps<QueuedRun>>, tensors, pool, handle);
         queued_run.order(orders);
         queued_run.accept(accepted);
-        // From here on nothing fails: a caller that got an error is not notified.
         heap::check()?;
+        // From here on nothing fails: after an error the host is told nothing, and keeps its context.
+        notice.iter().for_each(Notice::adopt);
         queued_run.announce(notice);
         stream.queue().submit(QueueItem::Work(queued_run))
     }

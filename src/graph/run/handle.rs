@@ -119,7 +119,7 @@ impl Run {
     }
 
     /// Notifies the listener when the run is done, or now.
-    pub fn notify(run: &Ref<Run>, listener: &Arc<dyn Listener>) -> Result<()> {
+    pub fn notify(run: &Ref<Run>, listener: Listener) -> Result<()> {
         let notice = run.queue.notice(listener)?;
         heap::check()?;
         let mut progress = run.progress();

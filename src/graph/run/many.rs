@@ -52,7 +52,7 @@ impl Program {
         options.map_or(Ok(()), RunOptions::refuse_listener)?;
         let orders = Orders::of(options, program.plan())?;
         if orders.is_some_and(|orders| orders.asks_what_is_absent()) {
-            return Err(Error::invalid("the options have flags for absent outputs, which are those of one run"));
+            return Err(Error::invalid("options->absent is given, which is for one run"));
         }
         let own = options.and_then(|options| options.threadpool.as_ref());
         let pool: Option<&Ref<ThreadPool>> = own.or_else(|| program.plan().engines[0].pool());

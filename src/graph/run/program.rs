@@ -8,6 +8,7 @@ use super::queued_run::QueuedRun;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
 use crate::engine::Engine;
+use crate::graph::build::options::CompileOptions;
 use crate::graph::carry::calls::StateHome;
 use crate::graph::carry::compiled::Compiled;
 use crate::graph::carry::device::ProgramDevices;
@@ -81,6 +82,11 @@ impl Program {
 
     pub fn outputs(&self) -> &[Port] {
         &self.plan().outputs
+    }
+
+    /// What it was compiled with.
+    pub fn options(&self) -> &CompileOptions {
+        &self.facts.options
     }
 
     /// The program's own engine.
