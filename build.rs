@@ -17,6 +17,11 @@ fn checking() -> bool {
     env::var_os("WEIR_HEADER_CHECK").is_some_and(|v| v != "0")
 }
 
+/// How cargo is told of what is wrong with the headers.
+fn level() -> &'static str {
+    if checking() { "error" } else { "warning" }
+}
+
 fn main() {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
     for source in ["build.rs", "book", "cbindgen.toml", "src/abi", "src/ffi"] {
@@ -25,8 +30,7 @@ fn main() {
     println!("cargo::rerun-if-env-changed=WEIR_HEADER_CHECK");
     if let Err(error) = headers(&root) {
         // A syntax error in a source is rustc's to report.
-        let level = if checking() { "error" } else { "warning" };
-        println!("cargo::{level}=the headers were not generated: {error}");
+        println!("cargo::{}=the headers were not generated: {error}", level());
     }
     #[cfg(feature = "cuda")]
     compress_modules(&root).expect("the modules of gpu/kernels can be read, and OUT_DIR written");
@@ -56,7 +60,12 @@ fn compress_modules(root: &Path) -> Result<(), Box<dyn std::error::Error>> {
 /// Writes the headers and their kin where they are kept, if they differ from what is there.
 fn headers(root: &Path) -> book::Result<()> {
     let work = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
-    for (name, new) in book::files(root, &work)? {
+    let made = book::make(root, &work)?;
+    let shown = if checking() { made.complaints.len() } else { 3 };
+    for complaint in made.complaints.iter().take(shown) {
+        println!("cargo::{}={complaint}", level());
+    }
+    for (name, new) in made.files {
         println!("cargo::rerun-if-changed={name}");
         let kept = root.join(&name);
         if fs::read_to_string(&kept).ok().as_ref() != Some(&new) {

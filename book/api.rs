@@ -153,14 +153,22 @@ fn function(function: &ItemFn, types: &Types) -> Vec<(&'static str, Json)> {
     let contract = Contract::of(function);
     let body = c::tokens(&function.block);
     let name = function.sig.ident.to_string();
+    let description = contract.text.join(" ") + contract.ownership.as_deref().unwrap_or_default();
     let mut calls_back = Vec::new();
-    let parameters: Vec<_> = parameters(function)
+    let all = parameters(function);
+    let parameters: Vec<_> = all
         .iter()
-        .map(|(parameter, ty)| {
+        .enumerate()
+        .map(|(at, (parameter, ty))| {
             calls_back.extend(callbacks(parameter, ty, types));
             let mut members = vec![("name", Json::from(parameter.as_str())), ("type", c::declaration(ty, "").into())];
             members.push(("direction", direction(parameter, ty, types).into()));
-            if let Some(nullable) = nullable(&name, parameter, ty, &body) {
+            if let (Type::Ptr(_), Some((count, _))) = (ty, all.get(at + 1)) {
+                if count.starts_with("num_") || count == "count" || count == "capacity" {
+                    members.push(("count", count.as_str().into()));
+                }
+            }
+            if let Some(nullable) = nullable(&name, parameter, ty, &body, &description) {
                 members.push(("nullable", Json::Bool(nullable)));
             }
             if let Some(ownership) = ownership(&name, parameter, ty, &body, types) {
@@ -248,19 +256,33 @@ fn direction(parameter: &str, ty: &Type, types: &Types) -> &'static str {
     }
 }
 
-/// Whether NULL is legal, as far as the function's checks show it.
-fn nullable(function: &str, parameter: &str, ty: &Type, body: &str) -> Option<bool> {
-    if !matches!(ty, Type::Ptr(_)) {
-        return None;
-    }
+/// Whether NULL is legal, as the function's checks show it or its description says; else the rule is that it is not.
+/// None: it cannot be told.
+fn nullable(function: &str, parameter: &str, ty: &Type, body: &str, description: &str) -> Option<bool> {
+    let Type::Ptr(pointer) = ty else { return None };
     if function.ends_with("_release") || function.ends_with("_destroy") {
         return Some(true);
     }
-    let check = checker(parameter, body)?;
-    match check {
-        _ if check.ends_with("_opt") => Some(true),
-        "borrow" | "borrow_mut" | "share" | "retain" | "out_ptr" | "out_const" | "out_value" | "string" => Some(false),
-        _ => None,
+    let asks = [
+        format!("! {parameter} . is_null ()"),
+        format!("{parameter} . is_null () {{ None"),
+        format!("{parameter} . is_null () {{ \""),
+    ];
+    if asks.iter().any(|ask| body.contains(ask.as_str())) {
+        return Some(true);
+    }
+    match checker(parameter, body) {
+        Some("read_or_zero") => return Some(true),
+        Some(check) if check.ends_with("_opt") => return Some(true),
+        Some("borrow" | "borrow_mut" | "share" | "retain" | "string" | "read" | "write") => return Some(false),
+        Some("out_ptr" | "out_const" | "out_value") => return Some(false),
+        _ => {}
+    }
+    let is_context = matches!(&*pointer.elem, Type::Path(path) if c::last(path) == "c_void");
+    match () {
+        () if ["buffer", "out_length"].contains(&parameter) && body.contains("capacity") => Some(true),
+        () if is_context || description.contains("NULL") => None,
+        () => Some(false),
     }
 }
 

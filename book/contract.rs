@@ -4,7 +4,7 @@
 use syn::{FnArg, ItemFn, Pat, ReturnType, Type};
 
 use super::c;
-use super::source::docs;
+use super::source::{Book, docs};
 
 const THREADS: &str = "Thread safety: ";
 const BLOCKING: &str = "Blocking: ";
@@ -41,6 +41,39 @@ impl Contract {
     }
 }
 
+/// Functions that say what holds for all. A description speaks of its contract only where it differs.
+pub fn needless(book: &Book) -> Vec<String> {
+    let mut found = Vec::new();
+    for (_, _, function) in book.functions() {
+        let contract = Contract::of(function);
+        let mut complain = |label: &str, said: &Option<String>, is_default: &dyn Fn(&str) -> bool| {
+            if let Some(said) = said.as_deref().filter(|said| is_default(said)) {
+                found.push(format!("{}: '{label}{said}' goes without saying", function.sig.ident));
+            }
+        };
+        complain(THREADS, &contract.threads, &|said| said == default_threads(function));
+        complain(BLOCKING, &contract.blocking, &|said| said == "never");
+        complain(OWNERSHIP, &contract.ownership, &is_usual_ownership);
+        complain(ERRORS, &contract.errors, &|said| {
+            matches!(said, "none" | "INVALID_ARGUMENT" | "INVALID_ARGUMENT (NULL)")
+        });
+    }
+    found
+}
+
+/// What creates gives, what gets borrows, and what is read or copied.
+fn is_usual_ownership(said: &str) -> bool {
+    let plain =
+        ["none", "none passes", "ends here", "one reference less", "the caller owns one reference more", "copied"];
+    plain.contains(&said)
+        || !said.contains([';', ','])
+            && (said.starts_with("the caller owns one reference to *out_")
+                || said.starts_with("the caller owns *out_")
+                || said.starts_with("the caller's buffer")
+                || said.ends_with(" is copied")
+                || said.ends_with(" are copied"))
+}
+
 /// The text behind a label, up to the next one, without its full stop.
 fn field(paragraph: &str, label: &str) -> Option<String> {
     let text = &paragraph[paragraph.find(label)? + label.len()..];
@@ -61,7 +94,7 @@ pub fn default_threads(function: &ItemFn) -> &'static str {
 
 /// Objects that one thread at a time builds or sets: they have _create and _destroy.
 pub fn is_builder(name: &str) -> bool {
-    name == "weir_graph" || (name.starts_with("weir_") && (name.ends_with("_attr") || name.ends_with("_options")))
+    name == "weir_graph" || (name.starts_with("weir_") && name.ends_with("_attr"))
 }
 
 pub fn parameters(function: &ItemFn) -> Vec<(String, &Type)> {
@@ -86,6 +119,10 @@ pub fn errors(function: &ItemFn, contract: &Contract) -> Vec<String> {
         return Vec::new();
     }
     let mut codes = vec!["INVALID_ARGUMENT".to_owned()];
+    // A text that does not fit in its buffer.
+    if parameters(function).windows(2).any(|pair| pair[0].0 == "capacity" && pair[1].0 == "out_length") {
+        codes.push("OUT_OF_RANGE".to_owned());
+    }
     for word in contract
         .errors
         .as_deref()

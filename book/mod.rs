@@ -16,12 +16,19 @@ use std::path::Path;
 
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// The files that the sources make, each with its path in the repository. `work` is a folder for what lies between.
-pub fn files(root: &Path, work: &Path) -> Result<Vec<(String, String)>> {
+pub struct Made {
+    /// The files that the sources make, each with its path in the repository.
+    pub files: Vec<(String, String)>,
+    /// What is wrong with the descriptions.
+    pub complaints: Vec<String>,
+}
+
+/// `work` is a folder for what lies between.
+pub fn make(root: &Path, work: &Path) -> Result<Made> {
     let book = source::Book::read(root)?;
     let mut files = header::write(&book, &root.join("cbindgen.toml"), work)?;
     let cdef = cdef::write(&book, &files)?;
     files.push(("include/weir/weir_api.json".to_owned(), api::write(&book)?));
     files.push(("include/weir/weir_cdef.h".to_owned(), cdef));
-    Ok(files)
+    Ok(Made { files, complaints: contract::needless(&book) })
 }

@@ -106,8 +106,9 @@
  *   Results      Calls return a weir_status, 0 = WEIR_OK. Outputs come last. On failure pointer outputs are NULL and
  *                nothing else is written. Nothing ever aborts the process.
  *   Errors       INVALID_ARGUMENT: NULL where it is not said to be legal, a handle of another kind, an unknown value or
- *                flag, a reserved member that is not 0. "Errors" lists the other codes. The text of the failure
- *                (weir_last_error_message) names the call, the argument or object, and the cause.
+ *                flag, a reserved member that is not 0, a struct_size below the first one, a text that is not UTF-8.
+ *                "Errors" lists the other codes. The text of the failure (weir_last_error_message) names the call, the
+ *                argument or object, and the cause.
  *   Threads      Any thread may call, several at once. Settings and builders (weir_*_attr, weir_graph) are for one
  *                thread at a time per object.
  *   Blocking     Never: a call does not wait for work. Those that do say for what and how long.
