@@ -312,49 +312,31 @@ typedef enum weir_status_value {
  */
 typedef int32_t weir_status;
 
-/**
- * The version of the running library: major << 16 | minor << 8 | patch.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: none.
- */
+/** The version of the running library: major << 16 | minor << 8 | patch. */
 WEIR_API uint32_t weir_version(void);
 
-/**
- * The version of the running library as text, "0.1.0".
- *
- * Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
- */
+/** The version of the running library as text, "0.1.0". */
 WEIR_API const char *weir_version_string(void);
 
-/**
- * The number of the binary interface of the running library (WEIR_ABI_VERSION of its header).
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: none.
- */
+/** The number of the binary interface of the running library (WEIR_ABI_VERSION of its header). */
 WEIR_API uint32_t weir_abi_version(void);
 
 /**
  * Whether the running library can serve a program that was written for version `major`.`minor`. Call it first after
  * dlopen.
  *
- * Thread safety: any thread. Blocking: never. Ownership: none.
  * Errors: FAILED_PRECONDITION if the library is older, or another major version (another minor one while major is 0).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_check_version(uint32_t major, uint32_t minor);
 
-/**
- * The name of a status code, "INVALID_ARGUMENT"; "UNKNOWN_CODE" for an unknown number.
- *
- * Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
- */
+/** The name of a status code, "INVALID_ARGUMENT"; "UNKNOWN_CODE" for an unknown number. */
 WEIR_API const char *weir_status_name(weir_status status);
 
 /**
  * The text of the calling thread's last failed weir call: "weir_stream_create: engine is NULL". Successful calls leave
  * it unchanged. A task that moves between threads (goroutine, virtual thread) must read it before it yields.
  *
- * Thread safety: any thread. Blocking: never.
- * Ownership: valid until this thread's next failing weir call; never NULL, "" if there is none. Errors: none.
+ * Ownership: valid until this thread's next failing weir call; never NULL, "" if there is none.
  */
 WEIR_API const char *weir_last_error_message(void);
 
@@ -1653,20 +1635,20 @@ WEIR_API WEIR_NODISCARD weir_status weir_stream_wait_event(weir_stream *stream, 
  * stream created for it, and the stream continues when it is over. CPU tensors that a device copies from or to must
  * stay alive and unchanged until the copy is done.
  *
- * Thread safety: any thread. Blocking: until done on a synchronous stream, never on others. Ownership: the work holds
- * references to both tensors until it is done. Errors: INVALID_ARGUMENT (also another type or shape, memory in common,
- * a dynamic tensor, engines that the stream cannot reach); FAILED_PRECONDITION if the stream has failed, or if a
- * synchronous stream is used from inside its own work; errors of the device, at once or late.
+ * Blocking: until done on a synchronous stream, never on others. Ownership: the work holds references to both tensors
+ * until it is done. Errors: INVALID_ARGUMENT (also another type or shape, memory in common, a dynamic tensor, engines
+ * that the stream cannot reach); FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from
+ * inside its own work; errors of the device, at once or late.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_enqueue_copy(weir_stream *stream, weir_tensor *source, weir_tensor *target);
 
 /**
  * Sets every byte of a tensor of the stream's engine to `value`.
  *
- * Thread safety: any thread. Blocking: until done on a synchronous stream, never on others. Ownership: the work holds
- * a reference to the tensor until it is done. Errors: INVALID_ARGUMENT (also value not 0 to 255, a dynamic tensor, a
- * tensor of another engine); FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from
- * inside its own work; errors of the device, at once or late.
+ * Blocking: until done on a synchronous stream, never on others. Ownership: the work holds a reference to the tensor
+ * until it is done. Errors: INVALID_ARGUMENT (also value not 0 to 255, a dynamic tensor, a tensor of another engine);
+ * FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from inside its own work; errors of
+ * the device, at once or late.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_enqueue_fill(weir_stream *stream, weir_tensor *tensor, int32_t value);
 
@@ -1682,47 +1664,31 @@ typedef enum weir_event_flags {
   WEIR_EVENT_TIMING = 1
 } weir_event_flags;
 
-/**
- * Creates an event, not yet recorded. `event_flags` is OR of weir_event_flags.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_event.
- * Errors: INVALID_ARGUMENT.
- */
+/** Creates an event, not yet recorded. `event_flags` is OR of weir_event_flags. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_event_create(weir_engine *engine,
                               uint64_t event_flags,
                               weir_event **out_event);
 
-/**
- * Takes one more reference.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
- */
+/** Takes one more reference. */
 WEIR_API WEIR_NODISCARD weir_status weir_event_retain(weir_event *event);
 
-/**
- * Gives up one reference. NULL does nothing. A recorded event may be released before it is reached.
- *
- * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
- */
+/** Gives up one reference. NULL does nothing. A recorded event may be released before it is reached. */
 WEIR_API void weir_event_release(weir_event *event);
 
 /**
  * Records the event after everything queued on the stream so far. Recording again moves it; waits that began for the
  * earlier record still wait for that one.
  *
- * Thread safety: any thread. Blocking: never on an asynchronous stream. Ownership: none.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if a synchronous stream is used from inside its own work. On a
- * failed stream the record is legal, and the event carries the failure.
+ * Blocking: never on an asynchronous stream. Errors: FAILED_PRECONDITION if a synchronous stream is used from inside
+ * its own work. On a failed stream the record is legal, and the event carries the failure.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_event_record(weir_event *event, weir_stream *stream);
 
 /**
  * Whether the event, as last recorded, has been reached (1) or not (0). An event that was never recorded counts as
  * reached.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_event_query(const weir_event *event, int32_t *out_done);
 
@@ -1730,10 +1696,9 @@ WEIR_API WEIR_NODISCARD weir_status weir_event_query(const weir_event *event, in
  * Waits until the event, as last recorded before this call, has been reached. Returns at once if it was never
  * recorded.
  *
- * Thread safety: any thread. Blocking: until reached, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE
- * = no limit). Meanwhile it runs queued work, as weir_stream_synchronize does. Ownership: none. Errors:
- * INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the work needs;
- * else the failure of the stream that the event was recorded on, each time.
+ * Blocking: until reached, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE = no limit). Meanwhile it
+ * runs queued work, as weir_stream_synchronize does. Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here
+ * would block a worker that the work needs; else the failure of the stream that the event was recorded on, each time.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_event_synchronize(weir_event *event, uint64_t timeout_ns);
 
@@ -1743,19 +1708,17 @@ WEIR_API WEIR_NODISCARD weir_status weir_event_synchronize(weir_event *event, ui
  * been reached, the notice arrives before the call returns. Recording again, or releasing the event, does not affect
  * earlier notices.
  *
- * Thread safety: any thread. Blocking: never; the function and release run here if the event has been reached.
- * Ownership: `notice` is read during the call; its ctx is released with `release`. Errors: INVALID_ARGUMENT (NULL,
- * neither function nor eventfd, an event_fd that is no eventfd or that blocks); RESOURCE_EXHAUSTED (also if the notice
- * thread of an engine cannot be started).
+ * Blocking: never; the function and release run here if the event has been reached. Ownership: `notice` is read during
+ * the call; its ctx is released with `release`. Errors: INVALID_ARGUMENT (NULL, neither function nor eventfd, an
+ * event_fd that is no eventfd or that blocks); RESOURCE_EXHAUSTED (also if the notice thread of an engine cannot be
+ * started).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_event_notify(weir_event *event, const weir_notice *notice);
 
 /**
  * Nanoseconds from `start` to `end` on the monotonic clock; negative if end was reached first.
  *
- * Thread safety: any thread. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if either lacks WEIR_EVENT_TIMING, was never recorded, or has not
- * been reached yet.
+ * Errors: FAILED_PRECONDITION if either lacks WEIR_EVENT_TIMING, was never recorded, or has not been reached yet.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1796,12 +1759,11 @@ typedef struct weir_engine_sync {
  * are all waits for everything: the caller is part of everything. weir_stream_synchronize and weir_event_synchronize
  * may be possible there.
  *
- * Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = poll once) have passed; in
- * a thread of a pool that the work needs, it helps or refuses. Ownership: the caller's array. Errors:
- * DEADLINE_EXCEEDED; FAILED_PRECONDITION if weir has called the caller, or if waiting here would block a worker that
- * the work needs; a late error (results are filled all the same, and the code is that of the first engine whose status
- * is not WEIR_OK); OUT_OF_RANGE if capacity is too small (out_count is set, nothing was waited for); INVALID_ARGUMENT
- * (results or out_count NULL where the other is not, struct_size).
+ * Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = poll once) have passed; in a thread of a pool that
+ * the work needs, it helps or refuses. Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION if weir has called the caller,
+ * or if waiting here would block a worker that the work needs; a late error (results are filled all the same, and the
+ * code is that of the first engine whose status is not WEIR_OK); OUT_OF_RANGE if capacity is too small (out_count is
+ * set, nothing was waited for); INVALID_ARGUMENT (results or out_count NULL where the other is not, struct_size).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1814,8 +1776,6 @@ weir_status weir_sync_devices(uint64_t timeout_ns,
  * Begins a scope: weir_async_scope_end reports the late failures from here on, on any asynchronous stream. Scopes may
  * be nested, and overlap in several threads; the first that ends reports a failure. *out_scope is a number, and
  * nothing has to be released. weir_async_scope_begin_in is for the streams of one domain.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_async_scope_begin(uint64_t *out_scope);
 
@@ -1827,8 +1787,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_async_scope_begin(uint64_t *out_scope);
  * streams and weir_sync_domain. Of streams that failed and were released inside of the scope the latest 64 are
  * reported. After a time-out the scope continues, and may be ended again.
  *
- * Thread safety: any thread. Blocking: until done or timeout_ns have passed. Ownership: none.
- * Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION as of weir_sync_devices; else a late error.
+ * Blocking: until done or timeout_ns have passed. Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION as of
+ * weir_sync_devices; else a late error.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_async_scope_end(uint64_t scope, uint64_t timeout_ns);
 
@@ -1862,31 +1822,17 @@ weir_status weir_time_ns(weir_stream *stream,
  * other: if another live domain has the name, this one's gets a number, as in "torch#2". weir_engine_attr_set_domain
  * puts engines into a domain.
  *
- * Thread safety: any thread. Blocking: never. Ownership: name is copied; the caller owns one reference to *out_domain.
  * Errors: INVALID_ARGUMENT (NULL, no such name); RESOURCE_EXHAUSTED (memory, or 16 million domains were made).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_domain_create(const char *name, weir_domain **out_domain);
 
-/**
- * Takes one more reference.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
- */
+/** Takes one more reference. */
 WEIR_API WEIR_NODISCARD weir_status weir_domain_retain(weir_domain *domain);
 
-/**
- * Gives up one reference. NULL does nothing. Settings and engines hold references of their own.
- *
- * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
- */
+/** Gives up one reference. NULL does nothing. Settings and engines hold references of their own. */
 WEIR_API void weir_domain_release(weir_domain *domain);
 
-/**
- * Copies the domain's name, which is unique among live domains.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
- */
+/** Copies the domain's name, which is unique among live domains. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_domain_get_name(const weir_domain *domain,
@@ -1894,40 +1840,20 @@ weir_status weir_domain_get_name(const weir_domain *domain,
                                  size_t capacity,
                                  size_t *out_length);
 
-/**
- * The domain that the engine is created in. NULL: the default domain, shared by all that set none.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its
- * own.
- * Errors: INVALID_ARGUMENT.
- */
+/** The domain that the engine is created in. NULL: the default domain, shared by all that set none. */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_domain(weir_engine_attr *attr, weir_domain *domain);
 
-/**
- * The domain that was set, or NULL.
- *
- * Thread safety: one thread at a time per object. Blocking: never.
- * Ownership: *out_domain is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
- * Errors: INVALID_ARGUMENT.
- */
+/** The domain that was set, or NULL. */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_get_domain(const weir_engine_attr *attr, weir_domain **out_domain);
 
 /**
  * The engine's name in texts, instead of its device's: as in weir_domain_create, or "" for none (the default). If
  * another engine of the domain has it, this one's gets a number, as in "encoder#2". Engines without a name of their
  * own share their device's name, "cpu:0".
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors:
- * INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_name(weir_engine_attr *attr, const char *name);
 
-/**
- * Copies the name that was set, "" if none.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
- */
+/** Copies the name that was set, "" if none. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_engine_attr_get_name(const weir_engine_attr *attr,
@@ -1939,9 +1865,6 @@ weir_status weir_engine_attr_get_name(const weir_engine_attr *attr,
  * Copies the engine's name as all texts print it: its own name, else its device's, after the domain's: "cpu:0",
  * "encoder", "torch/cpu:0", "torch/encoder#2". Engines of two domains never have the same name; in one domain engines
  * without a name of their own may.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1960,8 +1883,7 @@ weir_status weir_engine_get_name(const weir_engine *engine,
  * rest of such a run is covered if it was started on a stream of the domain. Work that waits for another domain's (an
  * event, a run over engines of both) is waited for with that.
  *
- * Thread safety: any thread. Blocking: as weir_sync_devices. Ownership: the caller's array. Errors: those of
- * weir_sync_devices; INVALID_ARGUMENT.
+ * Blocking: as weir_sync_devices. Errors: those of weir_sync_devices.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2403,10 +2325,9 @@ weir_status weir_kernel_create_named(weir_engine *engine,
  * The memory belongs to the program and is kept from run to run; it grows, with memory of the engine's, when a run
  * needs more than all runs before.
  *
- * Thread safety: any thread, during the call. Blocking: never. Ownership: *out_data is borrowed, valid until compute
- * returns. Errors: INVALID_ARGUMENT (NULL, dims against the declared shape; the text names node and output);
- * OUT_OF_RANGE (index, size overflows); FAILED_PRECONDITION (an output of a fixed shape, or allocated before);
- * RESOURCE_EXHAUSTED.
+ * Thread safety: any thread, during the call. Ownership: *out_data is borrowed, valid until compute returns. Errors:
+ * INVALID_ARGUMENT (NULL, dims against the declared shape; the text names node and output); OUT_OF_RANGE (index, size
+ * overflows); FAILED_PRECONDITION (an output of a fixed shape, or allocated before); RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2419,8 +2340,6 @@ weir_status weir_kernel_context_allocate_output(const weir_kernel_context *conte
 /**
  * Frees the memory that the program keeps for later runs: all values, and the blocks of dynamic ones, which otherwise
  * stay as large as the largest run needed. The next run allocates again. Active runs keep theirs.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_program_trim(weir_program *program);
 
@@ -2464,26 +2383,16 @@ typedef uint64_t weir_node;
 /** Where a node runs: one of enum weir_placement_value. */
 typedef uint32_t weir_placement;
 
-/**
- * Creates an empty graph. `name` (may be NULL) appears in error texts and dumps.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_graph; name is copied.
- * Errors: INVALID_ARGUMENT.
- */
+/** Creates an empty graph. `name` (may be NULL) appears in error texts and dumps. */
 WEIR_API WEIR_NODISCARD weir_status weir_graph_create(const char *name, weir_graph **out_graph);
 
-/**
- * Destroys a graph under construction. NULL does nothing. Programs compiled from it live on.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
- */
+/** Destroys a graph under construction. NULL does nothing. Programs compiled from it live on. */
 WEIR_API void weir_graph_destroy(weir_graph *graph);
 
 /**
  * Adds an input: a tensor that is passed to each run. Runs take inputs in the order in which they were added.
  * Dimensions of `desc` may be WEIR_DIM_DYNAMIC: each run passes a tensor that fits.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: name and desc are copied.
  * Errors: INVALID_ARGUMENT (NULL, bad UTF-8, empty name, bad desc); ALREADY_EXISTS (name).
  */
 WEIR_API
@@ -2497,9 +2406,7 @@ weir_status weir_graph_add_input(weir_graph *graph,
  * Adds a constant. The program keeps the tensor; its contents must not change any more. It may be in the memory of any
  * engine that the program is compiled for: nodes of that engine read it in place. It is copied to other engines.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
- * tensor.
- * Errors: INVALID_ARGUMENT; ALREADY_EXISTS (name).
+ * Errors: ALREADY_EXISTS (name).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2513,8 +2420,6 @@ weir_status weir_graph_add_constant(weir_graph *graph,
  * out_node (may be NULL) receives the node, for control edges. Values of nodes added later cannot be used here, so
  * only control edges can close a cycle, which is an error of compile. weir_graph_set_back_edge closes a loop.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
- * kernel; name is copied.
  * Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs); ALREADY_EXISTS (name).
  */
 WEIR_API
@@ -2537,9 +2442,8 @@ weir_status weir_graph_add_kernel(weir_graph *graph,
  * inner run, and the rules for programs with such kernels hold for the graph. Kernels that may block run on the pool
  * that the inner program was compiled with.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
- * program; name is copied. Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs, a program with
- * outputs that may be absent); ALREADY_EXISTS (name).
+ * Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs, a program with outputs that may be
+ * absent); ALREADY_EXISTS (name).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2558,9 +2462,7 @@ weir_status weir_graph_add_program(weir_graph *graph,
  * with arg when graph and programs are gone. Calls of several runs may overlap. out_node (may be NULL) receives the
  * node, for control edges.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: arg passes to the graph if destroy
- * is given.
- * Errors: INVALID_ARGUMENT; ALREADY_EXISTS (name).
+ * Ownership: arg passes to the graph if destroy is given. Errors: ALREADY_EXISTS (name).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2575,7 +2477,6 @@ weir_status weir_graph_add_task(weir_graph *graph,
 /**
  * Makes `to` wait for `from`, without data.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT (foreign node, an edge to itself).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_graph_add_control_edge(weir_graph *graph, weir_node from, weir_node to);
@@ -2585,7 +2486,6 @@ WEIR_API WEIR_NODISCARD weir_status weir_graph_add_control_edge(weir_graph *grap
  * default), WEIR_FORWARD_NEVER, or the index of the input whose memory it must be; weir_graph_compile refuses the
  * graph if that is impossible.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT (foreign node, no kernel, input below WEIR_FORWARD_NEVER); OUT_OF_RANGE (output, input).
  */
 WEIR_API
@@ -2599,7 +2499,6 @@ weir_status weir_graph_set_forwarding(weir_graph *graph,
  * Makes a value an output of the graph: each run writes it into a tensor that it is passed. Runs take outputs in the
  * order in which they were added.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
  * Errors: INVALID_ARGUMENT (foreign value); ALREADY_EXISTS (name of another output).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_graph_add_output(weir_graph *graph, const char *name, weir_value value);

@@ -9,6 +9,9 @@
 // options and graphs only move. An empty handle is NULL: "the calling thread" for a pool, "all default" for settings.
 // Shared handles are empty when they are made from nothing; settings are made from nullptr to be empty.
 //
+// A program that is compiled without exceptions uses it too: a call that fails returns something empty, and
+// weir::take_error() has the first failure since it was asked last.
+//
 // No exception leaves a callback. One that is thrown inside becomes a status: weir::error its own code, std::bad_alloc
 // RESOURCE_EXHAUSTED, anything else UNKNOWN. A kernel keeps the text too, and parallel_for throws again in its
 // caller.
@@ -16,6 +19,9 @@
 #ifndef WEIR_HPP
 #define WEIR_HPP
 
+#if __cplusplus < 201703L
+#error "weir.hpp is for C++17 and later; C++11 and C++14 include weir.h, which has the same functions"
+#else
 #include "weir.h"
 #include "weir/callback.hpp"
 #include "weir/device.hpp"
@@ -27,5 +33,6 @@
 #include "weir/resource.hpp"
 #include "weir/task_group.hpp"
 #include "weir/threadpool.hpp"
+#endif
 
 #endif // WEIR_HPP

@@ -4,6 +4,8 @@
 
 #include "weir.hpp"
 #include "weir.hpp"
+#include "weir/dlpack.hpp"
+#include "weir/testing.hpp"
 
 int main() {
     return weir_abi_version() == WEIR_ABI_VERSION ? 0 : 1;

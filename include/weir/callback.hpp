@@ -18,6 +18,33 @@ namespace weir {
 
 namespace detail {
 
+// f(), or `otherwise` if it throws.
+template <class T, class F>
+T or_else(T otherwise, F f) noexcept {
+#if defined(__cpp_exceptions)
+    try {
+        return f();
+    } catch (...) {
+        return otherwise;
+    }
+#else
+    static_cast<void>(otherwise);
+    return f();
+#endif
+}
+
+// f(args...), which returns nothing or a weir_status.
+template <class F, class... Args>
+weir_status called(F &f, Args... args) {
+    if constexpr (std::is_void_v<std::invoke_result_t<F &, Args...>>) {
+        f(args...);
+        return WEIR_OK;
+    } else {
+        return f(args...);
+    }
+}
+
+#if defined(__cpp_exceptions)
 // The status for the exception that is being handled; `say` receives it with its text.
 template <class Say>
 weir_status caught(Say say) noexcept {
@@ -39,20 +66,21 @@ weir_status caught(Say say) noexcept {
     }
 }
 
-// Calls f(args...), which returns nothing or a weir_status. Whatever it throws becomes a status.
+// As `called`. Whatever it throws becomes a status.
 template <class Say, class F, class... Args>
 weir_status guarded(Say say, F &f, Args... args) noexcept {
     try {
-        if constexpr (std::is_void_v<std::invoke_result_t<F &, Args...>>) {
-            f(args...);
-            return WEIR_OK;
-        } else {
-            return f(args...);
-        }
+        return called(f, args...);
     } catch (...) {
         return caught(say);
     }
 }
+#else
+template <class Say, class F, class... Args>
+weir_status guarded(Say, F &f, Args... args) noexcept {
+    return called(f, args...);
+}
+#endif
 
 inline void silent(weir_status, const char *) noexcept {}
 
@@ -101,8 +129,7 @@ void notify(F &&f, Ask ask) {
     notice.notify = kept_listener::call;
     notice.ctx = kept.get();
     notice.release = kept_listener::release;
-    check(ask(&notice));
-    static_cast<void>(kept.release());
+    if (check(ask(&notice))) static_cast<void>(kept.release());
 }
 
 template <class Ask>
@@ -116,25 +143,30 @@ void notify_fd(int event_fd, Ask ask) {
 template <class F>
 struct region {
     F &f;
+#if defined(__cpp_exceptions)
     std::atomic_flag thrown = ATOMIC_FLAG_INIT;
     std::exception_ptr first = nullptr;
+    void keep() {
+        if (!thrown.test_and_set()) first = std::current_exception();
+    }
+    void throw_again() {
+        if (first) std::rethrow_exception(first);
+    }
+#else
+    void keep() {}
+    void throw_again() {}
+#endif
     static weir_status call(void *arg, std::int64_t begin, std::int64_t end, std::int32_t slot) noexcept {
         auto &self = *static_cast<region *>(arg);
-        const auto keep = [&self](weir_status, const char *) {
-            if (!self.thrown.test_and_set()) self.first = std::current_exception();
-        };
-        return guarded(keep, self.f, begin, end, slot);
+        return guarded([&self](weir_status, const char *) { self.keep(); }, self.f, begin, end, slot);
     }
     static weir_status call_box(void *arg, const std::int64_t *begin, const std::int64_t *end,
                                 std::int32_t slot) noexcept {
         auto &self = *static_cast<region *>(arg);
-        const auto keep = [&self](weir_status, const char *) {
-            if (!self.thrown.test_and_set()) self.first = std::current_exception();
-        };
-        return guarded(keep, self.f, begin, end, slot);
+        return guarded([&self](weir_status, const char *) { self.keep(); }, self.f, begin, end, slot);
     }
     void finish(weir_status status) {
-        if (first) std::rethrow_exception(first);
+        throw_again();
         check(status);
     }
 };

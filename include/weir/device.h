@@ -724,15 +724,11 @@ typedef int32_t (*weir_device_plugin_init_fn)(const weir_device_plugin_api *api)
  * The kind with this name: "cpu", "cuda", "emulated", or a name registered by a plug-in. A name keeps its number for
  * the life of the process, even after its device provider is unregistered.
  *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, UTF-8); NOT_FOUND.
+ * Errors: NOT_FOUND.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_kind_from_name(const char *name, weir_engine_kind *out_kind);
 
-/**
- * The name of a kind, "cpu"; "?" for an unknown number.
- *
- * Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
- */
+/** The name of a kind, "cpu"; "?" for an unknown number. */
 WEIR_API const char *weir_engine_kind_name(weir_engine_kind kind);
 
 /**
@@ -740,8 +736,7 @@ WEIR_API const char *weir_engine_kind_name(weir_engine_kind kind);
  * (weir_engine_count). *out_count is the number of kinds; as many as fit are stored. A call with capacity 0 only asks
  * for the number.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's array.
- * Errors: INVALID_ARGUMENT (NULL); OUT_OF_RANGE if capacity is not 0 and too small (*out_count is set).
+ * Errors: OUT_OF_RANGE if capacity is not 0 and too small (*out_count is set).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -757,11 +752,10 @@ weir_status weir_engine_kind_list(weir_engine_kind *out_kinds,
  * device_info, error_text and the functions for settings are used, and no others are required. `name` has 1 to 32 of
  * a-z, 0-9, '_' and '-', the first one a letter.
  *
- * Thread safety: any thread. Blocking: never; no function of the vtable is called. Ownership: the vtable is copied;
- * ctx passes to weir if this call succeeds: vtable->release(ctx) is called when the provider is unregistered or
- * replaced, and its last device closed. Errors: INVALID_ARGUMENT (NULL, a required member that is NULL, which the text
- * names, struct_size, name); ALREADY_EXISTS if there is a provider with this priority (weir_device_replace replaces
- * it).
+ * Blocking: never; no function of the vtable is called. Ownership: ctx passes to weir if this call succeeds:
+ * vtable->release(ctx) is called when the provider is unregistered or replaced, and its last device closed. Errors:
+ * INVALID_ARGUMENT (NULL, a required member that is NULL, which the text names, struct_size, name); ALREADY_EXISTS if
+ * there is a provider with this priority (weir_device_replace replaces it).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -774,8 +768,8 @@ weir_status weir_device_register(const char *name,
  * Replaces the provider that has this priority. Devices that are open stay with the old provider; the new one opens
  * the next.
  *
- * Thread safety: any thread. Blocking: as vtable->release of the old provider. Ownership: as weir_device_register.
- * Errors: those of weir_device_register; NOT_FOUND if there is no provider with this priority.
+ * Blocking: as vtable->release of the old provider. Ownership: as weir_device_register. Errors: those of
+ * weir_device_register; NOT_FOUND if there is no provider with this priority.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -787,8 +781,8 @@ weir_status weir_device_replace(const char *name,
 /**
  * Unregisters the provider of this kind and priority. Devices that are open stay until their engines are gone.
  *
- * Thread safety: any thread. Blocking: as vtable->release. Ownership: weir gives up the vtable's ctx, see
- * weir_device_register. Errors: INVALID_ARGUMENT (NULL, UTF-8); NOT_FOUND.
+ * Blocking: as vtable->release. Ownership: weir gives up the vtable's ctx, see weir_device_register. Errors:
+ * NOT_FOUND.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_device_unregister(const char *name, int32_t priority);
 
@@ -798,9 +792,9 @@ WEIR_API WEIR_NODISCARD weir_status weir_device_unregister(const char *name, int
  * loading it once more does nothing. If it fails, its registrations are undone, and a later call tries again.
  *
  * Thread safety: any thread, but not from inside weir_device_plugin_init of the same library. Blocking: while the
- * library is opened and initialised, here or in another thread. Ownership: none. Errors: INVALID_ARGUMENT (NULL, or a
- * library without that function); NOT_FOUND if it cannot be opened (the text is the loader's); UNIMPLEMENTED where
- * libraries cannot be opened; else the status that weir_device_plugin_init returned.
+ * library is opened and initialised, here or in another thread. Errors: INVALID_ARGUMENT (NULL, or a library without
+ * that function); NOT_FOUND if it cannot be opened (the text is the loader's); UNIMPLEMENTED where libraries cannot be
+ * opened; else the status that weir_device_plugin_init returned.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_device_load(const char *path);
 
@@ -841,8 +835,8 @@ weir_status weir_engine_attr_get_device_settings(const weir_engine_attr *attr,
  * The engine's native device handle. CUDA: the CUcontext. A plug-in: the result of its native_handle. The native
  * address of a tensor is weir_tensor_get_data.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's, and lives as long as the engine.
- * Errors: INVALID_ARGUMENT; UNIMPLEMENTED if there is no such handle, as on the CPU.
+ * Ownership: the handle stays weir's, and lives as long as the engine. Errors: UNIMPLEMENTED if there is no such
+ * handle, as on the CPU.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_get_native_handle(const weir_engine *engine, uint64_t *out_handle);
 
@@ -850,17 +844,17 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_get_native_handle(const weir_eng
  * The stream's native handle. CUDA: the CUstream, for the host's own work beside weir's: it runs after work submitted
  * before, unless that waits for something on the host.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's, and lives as long as the stream.
- * Errors: INVALID_ARGUMENT; UNIMPLEMENTED if there is no such handle, as on the CPU.
+ * Ownership: the handle stays weir's, and lives as long as the stream. Errors: UNIMPLEMENTED if there is no such
+ * handle, as on the CPU.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_get_native_handle(const weir_stream *stream, uint64_t *out_handle);
 
 /**
  * The native handle of the event, as last recorded. CUDA: a CUevent, for streams of the host's own to wait for.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's. It lives until the event is recorded
- * again or released. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the event was never recorded, or the device has
- * not been given the record yet; UNIMPLEMENTED if there is no such handle, as on the CPU.
+ * Ownership: the handle stays weir's. It lives until the event is recorded again or released. Errors:
+ * FAILED_PRECONDITION if the event was never recorded, or the device has not been given the record yet; UNIMPLEMENTED
+ * if there is no such handle, as on the CPU.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_event_get_native_handle(const weir_event *event, uint64_t *out_handle);
 

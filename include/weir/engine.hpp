@@ -44,11 +44,9 @@ public:
         auto vtable = sized<weir_allocator_vtable>();
         vtable.alignment = alignment;
         vtable.allocate = [](void *ctx, std::size_t bytes, std::size_t aligned) -> void * {
-            try {
+            return detail::or_else(static_cast<void *>(nullptr), [&]() -> void * {
                 return (*static_cast<std::shared_ptr<Source> *>(ctx))->allocate(bytes, aligned);
-            } catch (...) {
-                return nullptr;
-            }
+            });
         };
         vtable.deallocate = [](void *ctx, void *data, std::size_t bytes, std::size_t aligned) {
             (*static_cast<std::shared_ptr<Source> *>(ctx))->deallocate(data, bytes, aligned);
@@ -56,7 +54,7 @@ public:
         vtable.release = [](void *ctx) { delete static_cast<std::shared_ptr<Source> *>(ctx); };
         auto kept = std::make_unique<std::shared_ptr<Source>>(std::move(source));
         allocator made(vtable, kept.get());
-        kept.release();
+        if (made.get() != nullptr) static_cast<void>(kept.release());
         return made;
     }
 };
@@ -74,8 +72,92 @@ public:
     void synchronize(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const { check(weir_sync_domain(get(), timeout_ns, nullptr, 0, nullptr)); }
 };
 
+namespace detail {
+
+// What settings of engines tell, for those of a caller's and for those of an engine.
+template <class Self>
+class engine_settings {
+public:
+    weir_engine_kind kind() const { return detail::value<weir_engine_kind>(weir_engine_attr_get_kind, raw()); }
+    weir::threadpool threadpool() const { return lent<weir::threadpool>(weir_engine_attr_get_threadpool, raw()); }
+    weir::domain domain() const { return lent<weir::domain>(weir_engine_attr_get_domain, raw()); }
+    weir::allocator allocator() const { return lent<weir::allocator>(weir_engine_attr_get_allocator, raw()); }
+    std::string name() const { return text(weir_engine_attr_get_name, raw()); }
+    weir_thread_mode thread_mode() const { return value<weir_thread_mode>(weir_engine_attr_get_thread_mode, raw()); }
+    std::uint32_t thread_count() const { return value<std::uint32_t>(weir_engine_attr_get_thread_count, raw()); }
+    std::uint32_t max_streams() const { return value<std::uint32_t>(weir_engine_attr_get_max_streams, raw()); }
+    std::uint64_t memory_limit() const { return value<std::uint64_t>(weir_engine_attr_get_memory_limit, raw()); }
+    std::uint64_t pinned_limit() const { return value<std::uint64_t>(weir_engine_attr_get_pinned_limit, raw()); }
+    weir_memory_mode memory_mode() const { return value<weir_memory_mode>(weir_engine_attr_get_memory_mode, raw()); }
+    weir_wait_policy wait_policy() const {
+        std::uint64_t ignored = 0;
+        weir_wait_policy policy{};
+        check(weir_engine_attr_get_wait_policy(raw(), &policy, &ignored));
+        return policy;
+    }
+    /// How long a wait polls first, 0 = as suits the device.
+    std::uint64_t wait_spin_ns() const {
+        weir_wait_policy ignored{};
+        std::uint64_t spin_ns = 0;
+        check(weir_engine_attr_get_wait_policy(raw(), &ignored, &spin_ns));
+        return spin_ns;
+    }
+    /// The bytes that set_device_settings was given.
+    std::vector<unsigned char> device_settings() const {
+        std::size_t bytes = 0;
+        check(weir_engine_attr_get_device_settings(raw(), nullptr, 0, &bytes));
+        std::vector<unsigned char> settings(bytes);
+        if (bytes > 0) check(weir_engine_attr_get_device_settings(raw(), settings.data(), bytes, &bytes));
+        return settings;
+    }
+    weir_emulation emulation() const {
+        auto emulation = sized<weir_emulation>();
+        check(weir_engine_attr_get_emulation(raw(), &emulation));
+        return emulation;
+    }
+
+private:
+    const weir_engine_attr *raw() const { return static_cast<const Self &>(*this).get(); }
+};
+
+template <class Self>
+class stream_settings {
+public:
+    weir_engine_kind kind() const { return value<weir_engine_kind>(weir_stream_attr_get_kind, raw()); }
+    weir::threadpool threadpool() const { return lent<weir::threadpool>(weir_stream_attr_get_threadpool, raw()); }
+    bool asynchronous() const { return value<std::int32_t>(weir_stream_attr_get_asynchronous, raw()) != 0; }
+    std::uint64_t spin_ns() const { return value<std::uint64_t>(weir_stream_attr_get_spin_ns, raw()); }
+    std::int32_t priority() const { return value<std::int32_t>(weir_stream_attr_get_priority, raw()); }
+    std::string name() const { return text(weir_stream_attr_get_name, raw()); }
+
+private:
+    const weir_stream_attr *raw() const { return static_cast<const Self &>(*this).get(); }
+};
+
+} // namespace detail
+
+/// The settings that an engine was made with; they live as long as the engine.
+class engine_attr_view : public detail::engine_settings<engine_attr_view> {
+public:
+    explicit engine_attr_view(const weir_engine_attr *raw) noexcept : raw_(raw) {}
+    const weir_engine_attr *get() const noexcept { return raw_; }
+
+private:
+    const weir_engine_attr *raw_;
+};
+
+/// The settings that a stream was made with; they live as long as the stream.
+class stream_attr_view : public detail::stream_settings<stream_attr_view> {
+public:
+    explicit stream_attr_view(const weir_stream_attr *raw) noexcept : raw_(raw) {}
+    const weir_stream_attr *get() const noexcept { return raw_; }
+
+private:
+    const weir_stream_attr *raw_;
+};
+
 /// Settings for an engine of one kind.
-class engine_attr : public owned<weir_engine_attr> {
+class engine_attr : public owned<weir_engine_attr>, public detail::engine_settings<engine_attr> {
 public:
     using owned::owned;
     explicit engine_attr(weir_engine_kind kind = WEIR_ENGINE_CPU) {
@@ -92,8 +174,6 @@ public:
     engine_attr &set_name(const std::string &name) {
         return check(weir_engine_attr_set_name(*this, name.c_str())), *this;
     }
-    weir::domain domain() const { return detail::lent<weir::domain>(weir_engine_attr_get_domain, get()); }
-    std::string name() const { return detail::text(weir_engine_attr_get_name, get()); }
     /// Where the engine's threads come from; weir starts some in modes PRIVATE and KIND.
     engine_attr &set_thread_mode(weir_thread_mode mode) {
         return check(weir_engine_attr_set_thread_mode(*this, mode)), *this;
@@ -108,24 +188,14 @@ public:
     engine_attr &set_thread_count(std::uint32_t count) {
         return check(weir_engine_attr_set_thread_count(*this, count)), *this;
     }
-    weir::threadpool threadpool() const {
-        return detail::lent<weir::threadpool>(weir_engine_attr_get_threadpool, get());
-    }
-    weir_thread_mode thread_mode() const {
-        return detail::value<weir_thread_mode>(weir_engine_attr_get_thread_mode, get());
-    }
-    std::uint32_t thread_count() const {
-        return detail::value<std::uint32_t>(weir_engine_attr_get_thread_count, get());
-    }
     /// How the device of an emulated engine is emulated; struct_size need not be set.
     engine_attr &set_emulation(weir_emulation emulation) {
         emulation.struct_size = sizeof emulation;
         return check(weir_engine_attr_set_emulation(*this, &emulation)), *this;
     }
-    weir_emulation emulation() const {
-        auto emulation = sized<weir_emulation>();
-        check(weir_engine_attr_get_emulation(get(), &emulation));
-        return emulation;
+    /// A CUcontext of the caller's instead of the device's primary one.
+    engine_attr &set_cuda_context(void *context) {
+        return check(weir_engine_attr_set_cuda_context(*this, context)), *this;
     }
     engine_attr &set_allocator(const weir::allocator &source) {
         return check(weir_engine_attr_set_allocator(*this, source)), *this;
@@ -141,18 +211,6 @@ public:
     }
     engine_attr &set_memory_mode(weir_memory_mode mode) {
         return check(weir_engine_attr_set_memory_mode(*this, mode)), *this;
-    }
-    weir::allocator allocator() const {
-        return detail::lent<weir::allocator>(weir_engine_attr_get_allocator, get());
-    }
-    std::uint64_t memory_limit() const {
-        return detail::value<std::uint64_t>(weir_engine_attr_get_memory_limit, get());
-    }
-    std::uint64_t pinned_limit() const {
-        return detail::value<std::uint64_t>(weir_engine_attr_get_pinned_limit, get());
-    }
-    weir_memory_mode memory_mode() const {
-        return detail::value<weir_memory_mode>(weir_engine_attr_get_memory_mode, get());
     }
 };
 
@@ -189,6 +247,9 @@ public:
     std::uint32_t index() const { return info().index; }
     weir::threadpool threadpool() const {
         return detail::lent<weir::threadpool>(weir_engine_get_threadpool, get());
+    }
+    engine_attr_view attr() const {
+        return engine_attr_view(detail::value<const weir_engine_attr *>(weir_engine_get_attr, get()));
     }
     /// What the interface below calls the device: a CUcontext.
     std::uint64_t native_handle() const { return detail::value<std::uint64_t>(weir_engine_get_native_handle, get()); }
@@ -241,7 +302,7 @@ public:
 };
 
 /// Settings for a stream on an engine of one kind.
-class stream_attr : public owned<weir_stream_attr> {
+class stream_attr : public owned<weir_stream_attr>, public detail::stream_settings<stream_attr> {
 public:
     using owned::owned;
     explicit stream_attr(weir_engine_kind kind = WEIR_ENGINE_CPU) {
@@ -261,9 +322,6 @@ public:
     }
     stream_attr &set_name(const std::string &name) {
         return check(weir_stream_attr_set_name(*this, name.c_str())), *this;
-    }
-    weir::threadpool threadpool() const {
-        return detail::lent<weir::threadpool>(weir_stream_attr_get_threadpool, get());
     }
 };
 
@@ -346,6 +404,9 @@ public:
     void clear_error() const { check(weir_stream_clear_error(*this)); }
 
     weir::engine engine() const { return detail::lent<weir::engine>(weir_stream_get_engine, get()); }
+    stream_attr_view attr() const {
+        return stream_attr_view(detail::value<const weir_stream_attr *>(weir_stream_get_attr, get()));
+    }
     weir::threadpool threadpool() const {
         return detail::lent<weir::threadpool>(weir_stream_get_threadpool, get());
     }
@@ -354,6 +415,15 @@ public:
 /// Waits for everything that was queued before this call, on every stream of every engine.
 inline void sync_devices(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) {
     check(weir_sync_devices(timeout_ns, nullptr, 0, nullptr));
+}
+
+/// How long f() and what it queues on the stream take, `repetitions` times, in nanoseconds; see weir_time_ns.
+template <class F>
+std::vector<std::uint64_t> time_ns(const stream &on, F &&f, std::size_t repetitions) {
+    detail::host_task<std::remove_reference_t<F> &> task{f};
+    std::vector<std::uint64_t> times(repetitions);
+    check(weir_time_ns(on, task.call, &task, repetitions, times.data()));
+    return times;
 }
 
 /// The library's counters in this process.

@@ -56,25 +56,29 @@ struct gemm_integers {
 namespace detail {
 
 template <class C, class A, class B>
-void check_shapes(const matrix<C> &c, const matrix<A> &a, const matrix<B> &b) {
+bool fit(const matrix<C> &c, const matrix<A> &a, const matrix<B> &b) {
     const auto text = [](std::int64_t rows, std::int64_t columns) {
         return std::to_string(rows) + " x " + std::to_string(columns);
     };
-    if (c.transposed) throw error(WEIR_INVALID_ARGUMENT, "weir::gemm: c is a transpose");
-    if (a.height() != c.rows || a.width() != b.height() || b.width() != c.columns) {
-        throw error(WEIR_INVALID_ARGUMENT, "weir::gemm: a is " + text(a.height(), a.width()) + ", b is " +
-                                               text(b.height(), b.width()) + ", c is " + text(c.rows, c.columns));
+    if (c.transposed) {
+        fail(WEIR_INVALID_ARGUMENT, "weir::gemm: c is a transpose");
+        return false;
     }
+    if (a.height() != c.rows || a.width() != b.height() || b.width() != c.columns) {
+        fail(WEIR_INVALID_ARGUMENT, "weir::gemm: a is " + text(a.height(), a.width()) + ", b is " +
+                                        text(b.height(), b.width()) + ", c is " + text(c.rows, c.columns));
+        return false;
+    }
+    return true;
 }
 
 template <class T>
-T zero_point(std::int32_t value, const char *name) {
-    const T zero = static_cast<T>(value);
-    if (zero != value) {
-        throw error(WEIR_OUT_OF_RANGE, std::string("weir::gemm: ") + name + " is " + std::to_string(value) +
-                                           ", which is no value of its matrix");
-    }
-    return zero;
+bool zero_point(T &zero, std::int32_t value, const char *name) {
+    zero = static_cast<T>(value);
+    if (zero == value) return true;
+    fail(WEIR_OUT_OF_RANGE,
+         std::string("weir::gemm: ") + name + " is " + std::to_string(value) + ", which is no value of its matrix");
+    return false;
 }
 
 } // namespace detail
@@ -82,7 +86,7 @@ T zero_point(std::int32_t value, const char *name) {
 /// See weir_sgemm. The sizes are those of the matrices, which must fit together.
 inline void gemm(const matrix<float> &c, const matrix<const float> &a, const matrix<const float> &b,
                  const gemm_scale &scale = gemm_scale(), const threadpool &pool = threadpool()) {
-    detail::check_shapes(c, a, b);
+    if (!detail::fit(c, a, b)) return;
     check(weir_sgemm(a.transposed, b.transposed, c.rows, c.columns, a.width(), scale.alpha, a.data, a.stride, b.data,
                      b.stride, scale.beta, c.data, c.stride, pool));
 }
@@ -91,9 +95,9 @@ inline void gemm(const matrix<float> &c, const matrix<const float> &a, const mat
 inline void gemm(const matrix<std::int32_t> &c, const matrix<const std::uint8_t> &a,
                  const matrix<const std::int8_t> &b, const gemm_integers &with = gemm_integers(),
                  const gemm_scale &scale = gemm_scale(), const threadpool &pool = threadpool()) {
-    detail::check_shapes(c, a, b);
-    const auto ao = detail::zero_point<std::uint8_t>(with.ao, "ao");
-    const auto bo = detail::zero_point<std::int8_t>(with.bo, "bo");
+    std::uint8_t ao;
+    std::int8_t bo;
+    if (!detail::fit(c, a, b) || !detail::zero_point(ao, with.ao, "ao") || !detail::zero_point(bo, with.bo, "bo")) return;
     check(weir_gemm_u8s8s32(a.transposed, b.transposed, with.offsetc, c.rows, c.columns, a.width(), scale.alpha, a.data,
                             a.stride, ao, b.data, b.stride, bo, scale.beta, c.data, c.stride, with.co, pool));
 }
@@ -102,9 +106,9 @@ inline void gemm(const matrix<std::int32_t> &c, const matrix<const std::uint8_t>
 inline void gemm(const matrix<std::int32_t> &c, const matrix<const std::int8_t> &a, const matrix<const std::int8_t> &b,
                  const gemm_integers &with = gemm_integers(), const gemm_scale &scale = gemm_scale(),
                  const threadpool &pool = threadpool()) {
-    detail::check_shapes(c, a, b);
-    const auto ao = detail::zero_point<std::int8_t>(with.ao, "ao");
-    const auto bo = detail::zero_point<std::int8_t>(with.bo, "bo");
+    std::int8_t ao;
+    std::int8_t bo;
+    if (!detail::fit(c, a, b) || !detail::zero_point(ao, with.ao, "ao") || !detail::zero_point(bo, with.bo, "bo")) return;
     check(weir_gemm_s8s8s32(a.transposed, b.transposed, with.offsetc, c.rows, c.columns, a.width(), scale.alpha, a.data,
                             a.stride, ao, b.data, b.stride, bo, scale.beta, c.data, c.stride, with.co, pool));
 }

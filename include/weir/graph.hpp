@@ -121,6 +121,37 @@ public:
     std::string dump(weir_dump_format format) const {
         return detail::text(weir_program_dump, get(), format);
     }
+    /// What compile has decided, and why.
+    std::string report(weir_report_format format = WEIR_REPORT_TEXT) const {
+        return detail::text(weir_program_report, get(), format);
+    }
+    /// What it was compiled with.
+    weir_compile_options options() const {
+        auto options = sized<weir_compile_options>();
+        check(weir_program_get_options(*this, &options));
+        return options;
+    }
+    /// The figures of node `i`, of a program with WEIR_COMPILE_STATISTICS.
+    weir_node_stats node_stats(std::size_t i) const {
+        auto stats = sized<weir_node_stats>();
+        check(weir_program_get_node_stats(*this, i, &stats));
+        return stats;
+    }
+    /// What runs have learned of the nodes' costs, as text for `load_costs` of a later process.
+    std::string save_costs() const { return detail::text(weir_program_save_costs, get()); }
+    /// How many of the program's nodes the text knows.
+    std::size_t load_costs(const std::string &costs) const {
+        return detail::value<std::size_t>(weir_program_load_costs, get(), costs.c_str());
+    }
+    /// Gives back the memory that runs have left for the next ones.
+    void trim() const { check(weir_program_trim(*this)); }
+    /// `count` runs at once, in this thread and on the pool; inputs and outputs are those of one run after another.
+    void run_many(std::size_t count, list<weir_tensor *> inputs, list<weir_tensor *> outputs,
+                  const run_options &options = {}) const {
+        const std::size_t each = count > 0 ? count : 1;
+        check(weir_program_run_many(*this, count, inputs.data(), inputs.size() / each, outputs.data(),
+                                    outputs.size() / each, &options));
+    }
 
 private:
     weir_port_info port(weir_port_kind kind, std::size_t i) const {
@@ -155,14 +186,24 @@ public:
                                     added.outputs.size(), &added.node));
         return added;
     }
+    /// A program as one node.
+    call add_program(const std::string &name, const program &program, list<weir_value> inputs) {
+        call added{0, std::vector<weir_value>(program.info().num_outputs)};
+        check(weir_graph_add_program(*this, name.c_str(), program, inputs.data(), inputs.size(), added.outputs.data(),
+                                     added.outputs.size(), &added.node));
+        return added;
+    }
+    /// Whether an output of a kernel takes over the memory of an input; see weir_graph_set_forwarding.
+    void set_forwarding(weir_node node, std::int32_t output, std::int32_t input) {
+        check(weir_graph_set_forwarding(*this, node, output, input));
+    }
     /// Adds f() as a node without data; it returns nothing or a weir_status. Calls of several runs may overlap.
     template <class F>
     weir_node add_task(const std::string &name, F &&f, std::uint64_t cost_ns = 0) {
         using task = detail::host_task<std::decay_t<F>>;
         auto arg = std::unique_ptr<task>(new task{std::forward<F>(f)});
         weir_node node = 0;
-        check(weir_graph_add_task(*this, name.c_str(), task::call, arg.get(), task::destroy, cost_ns, &node));
-        static_cast<void>(arg.release());
+        if (check(weir_graph_add_task(*this, name.c_str(), task::call, arg.get(), task::destroy, cost_ns, &node))) static_cast<void>(arg.release());
         return node;
     }
     void add_control_edge(weir_node from, weir_node to) {

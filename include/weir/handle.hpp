@@ -4,8 +4,13 @@
 #ifndef WEIR_HANDLE_HPP
 #define WEIR_HANDLE_HPP
 
+#if __cplusplus < 201703L
+#error "weir.hpp is for C++17 and later; C++11 and C++14 include weir.h, which has the same functions"
+#endif
+
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <stdexcept>
@@ -31,10 +36,46 @@ private:
     weir_status code_;
 };
 
-/// Throws weir::error, with the calling thread's last error text, unless `status` is WEIR_OK.
-inline void check(weir_status status) {
-    if (status != WEIR_OK) throw error(status, weir_last_error_message());
+namespace detail {
+
+#if !defined(__cpp_exceptions)
+inline thread_local std::optional<error> kept_error;
+#endif
+
+// A failure: an exception, or in a program without them the thread's first one that nobody has taken.
+inline void fail(weir_status status, const std::string &text) {
+#if defined(__cpp_exceptions)
+    throw error(status, text);
+#else
+    if (!kept_error) kept_error.emplace(status, text);
+#endif
 }
+
+} // namespace detail
+
+/// True if `status` is WEIR_OK. Otherwise throws weir::error with the calling thread's last error text. In a program
+/// that is compiled without exceptions it is false then, and `take_error` has the error.
+inline bool check(weir_status status) {
+    if (status != WEIR_OK) detail::fail(status, weir_last_error_message());
+    return status == WEIR_OK;
+}
+
+/// For programs without exceptions: the first failure of this thread's calls since it was taken last. What a call
+/// returns that has failed is empty: a handle, a list, 0.
+inline std::optional<error> take_error() {
+#if defined(__cpp_exceptions)
+    return std::nullopt;
+#else
+    return std::exchange(detail::kept_error, std::nullopt);
+#endif
+}
+
+/// "INVALID_ARGUMENT", and so on.
+inline const char *status_name(weir_status status) noexcept { return weir_status_name(status); }
+/// The library's version: major << 16 | minor << 8 | patch.
+inline std::uint32_t version() noexcept { return weir_version(); }
+inline const char *version_string() noexcept { return weir_version_string(); }
+inline const char *dtype_name(weir_dtype dtype) noexcept { return weir_dtype_name(dtype); }
 
 /// A zeroed C struct whose struct_size is set: `auto desc = weir::sized<weir_host_kernel_desc>();`
 template <class T>
@@ -106,6 +147,9 @@ T value(Call call, Args... args) {
 }
 
 } // namespace detail
+
+/// Bytes of an element.
+inline std::size_t dtype_size(weir_dtype dtype) { return detail::value<std::size_t>(weir_dtype_size, dtype); }
 
 /// A failure, with the names of the nodes that were not begun because of it.
 struct failure : weir_failure {
@@ -197,8 +241,7 @@ public:
 /// A handle with a reference of its own to what C lends out: `auto pool = weir::keep<weir::threadpool>(borrowed);`
 template <class Handle, class Raw>
 Handle keep(Raw *borrowed) {
-    if (borrowed) check(detail::retain(borrowed));
-    return Handle(borrowed);
+    return !borrowed || check(detail::retain(borrowed)) ? Handle(borrowed) : Handle();
 }
 
 namespace detail {

@@ -25,8 +25,11 @@ namespace weir {
 /// Element type and shape: `weir::desc(WEIR_F32, {16, 64})`.
 inline weir_tensor_desc desc(weir_dtype dtype, std::initializer_list<std::int64_t> dims) {
     weir_tensor_desc desc{};
-    if (dims.size() > WEIR_MAX_RANK) throw error(WEIR_INVALID_ARGUMENT, "weir::desc: rank is more than WEIR_MAX_RANK");
     desc.dtype = dtype;
+    if (dims.size() > WEIR_MAX_RANK) {
+        detail::fail(WEIR_INVALID_ARGUMENT, "weir::desc: rank is more than WEIR_MAX_RANK");
+        return desc;
+    }
     for (const std::int64_t dim : dims) desc.dims[desc.rank++] = dim;
     return desc;
 }
@@ -72,8 +75,7 @@ public:
             owner::destroy(self);
         };
         const auto from = detail::over(data, call, held.get());
-        check(weir_buffer_create(on, bytes, &from, out()));
-        static_cast<void>(held.release());
+        if (check(weir_buffer_create(on, bytes, &from, out()))) static_cast<void>(held.release());
     }
     /// In memory of the host's that copies by `device` go straight from and to; `on` is a CPU engine.
     static buffer pinned(const weir::engine &on, std::size_t bytes, const weir::engine &device) {
@@ -124,8 +126,7 @@ public:
             owner::destroy(self);
         };
         const auto from = detail::over(data, call, held.get());
-        check(weir_tensor_create(on, &desc, &from, out()));
-        static_cast<void>(held.release());
+        if (check(weir_tensor_create(on, &desc, &from, out()))) static_cast<void>(held.release());
     }
 
     /// Of zeros, in memory of the host's that copies by `device` go straight from and to; `on` is a CPU engine.
@@ -183,6 +184,17 @@ public:
     bool is_cancelled() const {
         return detail::value<std::int32_t>(weir_kernel_context_is_cancelled, raw_) != 0;
     }
+    /// The memory of an output whose shape the kernel decides (WEIR_KERNEL_DYNAMIC).
+    void *allocate_output(std::size_t i, list<std::int64_t> dims) const {
+        return detail::value<void *>(weir_kernel_context_allocate_output, raw_, i, dims.data(), dims.size());
+    }
+    /// Runs a program `count` times on the threads of this call; inputs and outputs are those of one run after another.
+    void run_program(weir_program *program, std::size_t count, list<weir_tensor *> inputs,
+                     list<weir_tensor *> outputs) const {
+        const std::size_t each = count > 0 ? count : 1;
+        check(weir_kernel_context_run_program(raw_, program, count, inputs.data(), inputs.size() / each, outputs.data(),
+                                              outputs.size() / each));
+    }
     /// As weir::parallel_for, on the pool and with the slots of this call.
     template <class F>
     void parallel_for(std::int64_t n, F &&range, const weir_parallel_hint *hint = nullptr) const {
@@ -203,10 +215,32 @@ private:
         const weir_tensor_view *views = nullptr;
         std::size_t count = 0;
         check(getter(raw_, &views, &count));
-        if (i >= count) throw error(WEIR_OUT_OF_RANGE, "weir::kernel_context: no argument " + std::to_string(i));
-        return views[i];
+        if (i < count) return views[i];
+        static const weir_tensor_view none{};
+        detail::fail(WEIR_OUT_OF_RANGE, "weir::kernel_context: no argument " + std::to_string(i));
+        return none;
     }
     weir_kernel_context *raw_;
+};
+
+/// A call of a kernel that completes later: moved to where its work ends, and told there, from any thread. One that is
+/// let go of untold has failed.
+class completion {
+public:
+    explicit completion(weir_completion *raw) noexcept : raw_(raw) {}
+    completion(completion &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+    completion &operator=(completion &&other) noexcept {
+        std::swap(raw_, other.raw_);
+        return *this;
+    }
+    ~completion() { done(WEIR_CANCELLED, "the kernel let go of its completion"); }
+    /// Once: the call has succeeded, or failed with this status and text.
+    void done(weir_status status = WEIR_OK, const char *text = nullptr) noexcept {
+        if (raw_) static_cast<void>(weir_completion_done(std::exchange(raw_, nullptr), status, text));
+    }
+
+private:
+    weir_completion *raw_;
 };
 
 /// Settings for the built-in kernels.
@@ -245,6 +279,18 @@ struct host_kernel {
     static void destroy(void *self) noexcept { delete static_cast<host_kernel *>(self); }
 };
 
+template <class Begin>
+struct async_kernel {
+    Begin begin;
+    static weir_status call(void *self, weir_kernel_context *raw, weir_completion *raw_completion) noexcept {
+        completion told(raw_completion);
+        auto run = [&] { static_cast<async_kernel *>(self)->begin(kernel_context(raw), std::move(told)); };
+        static_cast<void>(guarded([&](weir_status code, const char *what) { told.done(code, what); }, run));
+        return WEIR_OK;
+    }
+    static void destroy(void *self) noexcept { delete static_cast<async_kernel *>(self); }
+};
+
 } // namespace detail
 
 /// A function over tensors: one of the built-in ones, or a callable of yours.
@@ -265,6 +311,20 @@ public:
     static kernel host(const engine &on, weir_host_kernel_desc desc, Compute &&compute, Infer &&infer) {
         desc.infer = detail::host_kernel<std::decay_t<Compute>, std::decay_t<Infer>>::call_infer;
         return make(on, desc, std::forward<Compute>(compute), std::forward<Infer>(infer));
+    }
+    /// A kernel from begin(kernel_context, completion), which starts the work and returns. The completion is told when
+    /// it is done. An exception is the call's failure.
+    template <class Begin>
+    static kernel host_async(const engine &on, weir_host_kernel_desc desc, Begin &&begin) {
+        using body = detail::async_kernel<std::decay_t<Begin>>;
+        auto user = std::unique_ptr<body>(new body{std::forward<Begin>(begin)});
+        desc.struct_size = sizeof desc;
+        desc.compute_async = body::call;
+        desc.user = user.get();
+        desc.destroy = body::destroy;
+        kernel kernel;
+        if (check(weir_kernel_create_host(on, &desc, kernel.out()))) static_cast<void>(user.release());
+        return kernel;
     }
     static kernel matmul(const engine &on, std::uint64_t flags = 0, const kernel_attr &attr = kernel_attr(nullptr)) {
         auto desc = sized<weir_matmul_desc>();
@@ -453,8 +513,7 @@ private:
         desc.user = user.get();
         desc.destroy = body::destroy;
         kernel kernel;
-        check(weir_kernel_create_host(on, &desc, kernel.out()));
-        static_cast<void>(user.release());
+        if (check(weir_kernel_create_host(on, &desc, kernel.out()))) static_cast<void>(user.release());
         return kernel;
     }
     template <class Create, class Desc>
@@ -465,7 +524,9 @@ private:
     template <class T, std::size_t N>
     static std::uint32_t fill(T (&members)[N], const list<T> &items, const char *who) {
         if (items.size() > N) {
-            throw error(WEIR_INVALID_ARGUMENT, std::string(who) + ": " + std::to_string(items.size()) + " numbers are more than " + std::to_string(N));
+            detail::fail(WEIR_INVALID_ARGUMENT, std::string(who) + ": " + std::to_string(items.size()) +
+                                                    " numbers are more than " + std::to_string(N));
+            return 0;
         }
         for (std::size_t i = 0; i < items.size(); i++) members[i] = items.data()[i];
         return static_cast<std::uint32_t>(items.size());

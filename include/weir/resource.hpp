@@ -79,9 +79,8 @@ public:
         auto kept = std::unique_ptr<T>(new T(std::move(object)));
         const weir_destroy_fn destroy = [](void *self) noexcept { delete static_cast<T *>(self); };
         resource made;
-        check(weir_resource_create_host(on, at.container.c_str(), at.name_or_null(), type.c_str(), kept.get(), destroy,
-                                        made.out()));
-        static_cast<void>(kept.release());
+        if (check(weir_resource_create_host(on, at.container.c_str(), at.name_or_null(), type.c_str(), kept.get(), destroy,
+                                        made.out()))) static_cast<void>(kept.release());
         return made;
     }
     /// The object that was kept under this type.
@@ -90,6 +89,20 @@ public:
         void *object = nullptr;
         check(weir_resource_get_host(get(), type.c_str(), &object));
         return *static_cast<T *>(object);
+    }
+    /// The one that is there, or what make() gives, which is a resource of this kind without a name. Of several threads
+    /// one makes it.
+    template <class Make>
+    static resource find_or_make(const engine &on, const place &at, weir_resource_kind kind, Make &&make) {
+        const weir_resource_build_fn build = [](void *arg, weir_resource **out) noexcept -> weir_status {
+            auto run = [&] { *out = (*static_cast<std::remove_reference_t<Make> *>(arg))().detach(); };
+            return detail::guarded(detail::silent, run);
+        };
+        resource found;
+        check(weir_resource_lookup_or_create(on, at.container.c_str(), at.name.c_str(), kind, build,
+                                             const_cast<void *>(static_cast<const void *>(std::addressof(make))),
+                                             found.out()));
+        return found;
     }
     static resource find(const engine &on, const place &at, weir_resource_kind kind = WEIR_RESOURCE_ANY) {
         resource found;
@@ -171,7 +184,57 @@ public:
         return find_raw(views.keys(), default_row);
     }
 
+    /// Keys in ascending order, and their rows one behind the other.
+    struct contents {
+        std::vector<std::int64_t> integers;
+        std::vector<std::string> strings;
+        std::vector<T> rows;
+    };
+    contents contents_now() const {
+        for (;;) {
+            auto raw = sized<weir_table_contents>();
+            contents all;
+            if (!check(weir_table_export(get(), &raw))) return all;
+            const bool of_integers = raw.bytes_size == 0;
+            std::vector<std::size_t> lengths(of_integers ? 0 : raw.count);
+            std::vector<char> bytes(raw.bytes_size);
+            all.integers.resize(of_integers ? raw.count : 0);
+            all.rows.resize(raw.rows_size / sizeof(T));
+            raw.capacity = raw.count;
+            raw.integers = of_integers ? all.integers.data() : nullptr;
+            raw.lengths = of_integers ? nullptr : lengths.data();
+            raw.bytes = bytes.data(), raw.bytes_capacity = bytes.size();
+            raw.rows = all.rows.data(), raw.rows_capacity = all.rows.size() * sizeof(T);
+            const weir_status status = weir_table_export(get(), &raw);
+            if (status == WEIR_OUT_OF_RANGE) continue; // more have come meanwhile
+            check(status);
+            const char *at = bytes.data();
+            for (std::size_t length : lengths) {
+                all.strings.emplace_back(at, length);
+                at += length;
+            }
+            return all;
+        }
+    }
+
+    // Kernels of this table.
+
+    kernel finder(const engine &on, const kernel_attr &attr = kernel_attr(nullptr)) const {
+        return make(WEIR_TABLE_FIND, on, attr);
+    }
+    kernel inserter(const engine &on, const kernel_attr &attr = kernel_attr(nullptr)) const {
+        return make(WEIR_TABLE_INSERT, on, attr);
+    }
+    kernel sizer(const engine &on, const kernel_attr &attr = kernel_attr(nullptr)) const {
+        return make(WEIR_TABLE_SIZE, on, attr);
+    }
+
 private:
+    kernel make(weir_table_op op, const engine &on, const kernel_attr &attr) const {
+        weir_kernel *raw = nullptr;
+        check(weir_kernel_create_table(on, get(), op, attr, &raw));
+        return kernel(raw);
+    }
     struct views {
         explicit views(const std::vector<std::string> &keys) {
             for (const auto &key : keys) {
@@ -200,7 +263,8 @@ private:
         const weir_tensor_desc row = info().desc;
         for (std::uint32_t i = 0; i < row.rank; i++) elements *= static_cast<std::size_t>(row.dims[i]);
         if (!default_row.empty() && default_row.size() != elements) {
-            throw error(WEIR_INVALID_ARGUMENT, "weir::table: default_row is no row");
+            detail::fail(WEIR_INVALID_ARGUMENT, "weir::table: default_row is no row");
+            return {};
         }
         std::vector<T> rows(keys.count * elements);
         check(weir_table_find(get(), &keys, default_row.empty() ? nullptr : default_row.data(), rows.data(),

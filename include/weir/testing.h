@@ -348,9 +348,8 @@ typedef struct weir_emulated_race {
  * refused while the device is alive (after a second, in which its last use may end), and one without settings shares
  * the device.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the struct is copied. Errors:
- * INVALID_ARGUMENT (NULL, unknown flags, STRICT without CHECK); FAILED_PRECONDITION if the attribute's kind is not
- * EMULATED.
+ * Errors: INVALID_ARGUMENT (NULL, unknown flags, STRICT without CHECK); FAILED_PRECONDITION if the attribute's kind is
+ * not EMULATED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -360,8 +359,7 @@ weir_status weir_engine_attr_set_emulation(weir_engine_attr *attr,
 /**
  * The emulation that was set, or all 0. In the attributes of an engine: its device's emulation.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's struct, struct_size set.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not EMULATED.
+ * Errors: FAILED_PRECONDITION if the attribute's kind is not EMULATED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -371,8 +369,7 @@ weir_status weir_engine_attr_get_emulation(const weir_engine_attr *attr,
 /**
  * Counters of an emulated device since it was created, shared by all engines on it.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
+ * Errors: FAILED_PRECONDITION if the engine is not an emulated one.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -385,8 +382,7 @@ weir_status weir_emulated_get_counters(const weir_engine *engine,
  * `capacity` of them are stored. capacity 0 only asks for the number (numbers may then be NULL). Two runs with the
  * same seed and the same calls have the same order.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's array.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
+ * Errors: FAILED_PRECONDITION if the engine is not an emulated one.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -401,9 +397,8 @@ weir_status weir_emulated_get_order(const weir_engine *engine,
  * with a count; 256 different reports are kept. Set struct_size of the first entry, which is the distance between
  * entries. `out_count` receives the number of reports. capacity 0 only asks for the number (races may then be NULL).
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's array. Errors: INVALID_ARGUMENT;
- * FAILED_PRECONDITION if the engine is not an emulated one; OUT_OF_RANGE if capacity is too small (out_count is set,
- * the entries are left alone).
+ * Errors: FAILED_PRECONDITION if the engine is not an emulated one; OUT_OF_RANGE if capacity is too small (out_count
+ * is set, the entries are left alone).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -415,8 +410,7 @@ weir_status weir_emulated_get_races(const weir_engine *engine,
 /**
  * Clears the reports and their count.
  *
- * Thread safety: any thread. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
+ * Errors: FAILED_PRECONDITION if the engine is not an emulated one.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_emulated_clear_races(weir_engine *engine);
 

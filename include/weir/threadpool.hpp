@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -65,7 +66,7 @@ struct pool_vtable {
     // 0 if f() accepted. An exception is a refusal, as is `false`.
     template <class F>
     static std::int32_t accepted(F f) noexcept {
-        try {
+        return or_else(1, [&]() -> std::int32_t {
             if constexpr (std::is_void_v<decltype(f())>) {
                 f();
                 return 0;
@@ -73,18 +74,12 @@ struct pool_vtable {
                 static_assert(std::is_same_v<decltype(f()), bool>, "a pool returns nothing, or false to refuse");
                 return f() ? 0 : 1;
             }
-        } catch (...) {
-            return 1;
-        }
+        });
     }
     // f(), or `otherwise` if it throws.
     template <class F>
     static std::int32_t answer(std::int32_t otherwise, F f) noexcept {
-        try {
-            return static_cast<std::int32_t>(f());
-        } catch (...) {
-            return otherwise;
-        }
+        return or_else(otherwise, [&] { return static_cast<std::int32_t>(f()); });
     }
     static std::int32_t num_threads(void *ctx) noexcept {
         return answer(1, [&] { return pool(ctx).num_threads(); });
@@ -252,6 +247,15 @@ public:
     void close(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const {
         check(weir_threadpool_close(get(), timeout_ns));
     }
+    /// The functions of the pool and their context, for those who run their own work on it: call
+    /// vtable.release(*out_ctx) once.
+    weir_threadpool_vtable vtable(void **out_ctx) const {
+        auto vtable = sized<weir_threadpool_vtable>();
+        check(weir_threadpool_get_vtable(get(), &vtable, out_ctx));
+        return vtable;
+    }
+    /// Of a pool that is checked: the first clause of the contract that it has broken, or "".
+    std::string broken_clause() const { return detail::text(weir_threadpool_get_broken_clause, get()); }
     std::uint64_t id() const { return detail::value<std::uint64_t>(weir_threadpool_get_id, get()); }
     bool in_parallel() const { return detail::value<std::int32_t>(weir_threadpool_in_parallel, get()) != 0; }
 
@@ -261,8 +265,7 @@ private:
         const auto vtable = detail::pool_vtable<P>::make(flags);
         auto ctx = std::make_unique<std::shared_ptr<P>>(std::move(object));
         threadpool pool;
-        check(weir_threadpool_create(&vtable, ctx.get(), pool.out()));
-        static_cast<void>(ctx.release());
+        if (check(weir_threadpool_create(&vtable, ctx.get(), pool.out()))) static_cast<void>(ctx.release());
         return pool;
     }
 };
