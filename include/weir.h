@@ -260,7 +260,7 @@ typedef struct weir_threadpool weir_threadpool;
 #define WEIR_ABI_VERSION 1
 
 /** The codes a weir_status can hold. */
-typedef enum weir_status_code {
+typedef enum weir_status_value {
   /** Success. */
   WEIR_OK = 0,
   /** The run or call was cancelled. */
@@ -298,10 +298,10 @@ typedef enum weir_status_code {
    * work. Abseil has no such code.
    */
   WEIR_DEVICE_LOST = 64
-} weir_status_code;
+} weir_status_value;
 
 /**
- * The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_code. The values up to 16 are Abseil's
+ * The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_value. The values up to 16 are Abseil's
  * canonical codes (google/abseil status codes), those from 64 on are weir's own; all are permanent parts of the ABI.
  */
 typedef int32_t weir_status;
@@ -339,8 +339,8 @@ WEIR_API const char *weir_last_error_message(void);
  */
 
 /**
- * A failure: of the calling thread's last failed call, of a stream, or of a run. Texts are NUL-terminated UTF-8, cut if
- * they are too long.
+ * A failure: of the calling thread's last failed call, of a stream, or of a run. Texts are NUL-terminated UTF-8, cut
+ * if they are too long.
  */
 typedef struct weir_failure {
   /** sizeof(weir_failure), set by the caller before the call. */
@@ -375,8 +375,8 @@ typedef struct weir_failure {
 /**
  * Describes the calling thread's last failed weir call: the code that it returned and the text of
  * weir_last_error_message. Node, engine, iteration and the nodes that were not begun are there if a run failed:
- * weir_program_run, weir_run_synchronize, or a call that reported the late error of a stream. Successful calls leave it
- * unchanged.
+ * weir_program_run, weir_run_synchronize, or a call that reported the late error of a stream. Successful calls leave
+ * it unchanged.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's struct and buffer.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
@@ -1060,20 +1060,6 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_retain(weir_engine *engine);
 WEIR_API void weir_engine_release(weir_engine *engine);
 
 /**
- * The engine's kind.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_engine_get_kind(const weir_engine *engine, weir_engine_kind *out_kind);
-
-/**
- * The engine's index among the devices of its kind.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_engine_get_index(const weir_engine *engine, uint32_t *out_index);
-
-/**
  * The settings that the engine was created with, with its actual thread mode and thread count.
  *
  * Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the engine; do
@@ -1252,9 +1238,9 @@ WEIR_API WEIR_NODISCARD weir_status weir_dtype_size(weir_dtype dtype, size_t *ou
  *
  * A `desc` with dimensions of WEIR_DIM_DYNAMIC makes a tensor whose shape is decided by the run that writes it: it is
  * passed to runs as an output whose shape is open, and may be an input of such a shape. A run whose output shape does
- * not match `desc` fails. Until a run has succeeded the open dimensions are 0. Its memory is the engine's and grows, or
- * is FOREIGN; weir_tensor_get_desc, weir_tensor_get_data and weir_tensor_get_size describe the last run's output, and
- * addresses obtained before are no longer valid. FOREIGN memory stays where it is: a run whose output does not fit
+ * not match `desc` fails. Until a run has succeeded the open dimensions are 0. Its memory is the engine's and grows,
+ * or is FOREIGN; weir_tensor_get_desc, weir_tensor_get_data and weir_tensor_get_size describe the last run's output,
+ * and addresses obtained before are no longer valid. FOREIGN memory stays where it is: a run whose output does not fit
  * fails with OUT_OF_RANGE and both sizes in its text, and leaves all its dynamic outputs unchanged.
  *
  * Thread safety: any thread; reading a tensor while a run writes it is a race. Blocking: never; as long as the device
@@ -2520,6 +2506,9 @@ typedef enum weir_port_kind_value {
   WEIR_PORT_OUTPUT = 2
 } weir_port_kind_value;
 
+/** Inputs or outputs of a program: one of enum weir_port_kind_value. */
+typedef uint32_t weir_port_kind;
+
 /** Whether work on devices is recorded: one of enum weir_segments_value. */
 typedef uint32_t weir_segments;
 
@@ -2605,9 +2594,6 @@ typedef struct weir_program_info {
   uint64_t running;
 } weir_program_info;
 
-/** Inputs or outputs of a program: one of enum weir_port_kind_value. */
-typedef uint32_t weir_port_kind;
-
 /** An input or output of a program. */
 typedef struct weir_port_info {
   /** sizeof(weir_port_info), set by the caller before the call. */
@@ -2621,26 +2607,22 @@ typedef struct weir_port_info {
 } weir_port_info;
 
 /**
- * Declares that runs receive input `input`, by index in the order in which inputs were added, in memory of `engine`:
- * nodes on that engine read the tensor in place, others read a copy, made once for each engine. NULL, the default, is
- * the program's own engine, a CPU engine. The engine must be among those of weir_graph_compile, and runs refuse a
- * tensor on another one. A program with inputs or outputs on other engines than the CPU's cannot be a node of another
- * graph (weir_graph_add_program).
+ * Declares that runs receive input or output `index`, in the order in which they were added, in memory of `engine`.
+ * Nodes on that engine read an input in place, others read a copy, made once for each engine. A node on that engine
+ * writes an output directly into the tensor; otherwise the value is copied there as soon as it is done. NULL, the
+ * default, is the program's own engine, a CPU engine. The engine must be among those of weir_graph_compile, and runs
+ * refuse a tensor on another one. A program with inputs or outputs on other engines than the CPU's cannot be a node of
+ * another graph (weir_graph_add_program).
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
- * engine. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (input).
+ * engine. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
  */
-WEIR_API WEIR_NODISCARD weir_status weir_graph_set_input_engine(weir_graph *graph, size_t input, weir_engine *engine);
-
-/**
- * Declares that runs receive output `output`, by index in the order in which outputs were added, in memory of
- * `engine`. A node on that engine writes its value directly into the tensor; otherwise the value is copied there as
- * soon as it is done. The rest as for weir_graph_set_input_engine.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
- * engine. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (output).
- */
-WEIR_API WEIR_NODISCARD weir_status weir_graph_set_output_engine(weir_graph *graph, size_t output, weir_engine *engine);
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_set_port_engine(weir_graph *graph,
+                                       weir_port_kind kind,
+                                       size_t index,
+                                       weir_engine *engine);
 
 /**
  * Sets how the engine of a kernel's node is chosen: one of enum weir_placement_value. The compile report
@@ -2661,14 +2643,14 @@ weir_status weir_graph_set_placement(weir_graph *graph,
  * kernel without outputs depends are left out. The graph may be changed and compiled again. options may be NULL.
  *
  * A node runs on the engine of its kernel, unless weir_graph_set_placement or the options leave it open. The first CPU
- * engine among `engines` is the program's own: inputs and outputs are in its memory, unless
- * weir_graph_set_input_engine or weir_graph_set_output_engine say otherwise, and runs use its pool by default. Values
- * shared by nodes on different engines are copied, once for each engine, as soon as they are available and while other
- * work continues; the program keeps memory and streams on the other engines for each concurrent run
- * (weir_engine_attr_set_max_streams). In a branch or a loop that the host executes in part, values that one engine
- * computes and reads stay in its memory; the others are copied. A loop with parallel_iterations K whose values cross
- * between the host and an engine overlaps its iterations: it has memory on the engine for K + 1 of them, or for fewer
- * where that would be more than an eighth of it. weir_program_report counts copies, streams, events and waits.
+ * engine among `engines` is the program's own: inputs and outputs are in its memory, unless weir_graph_set_port_engine
+ * says otherwise, and runs use its pool by default. Values shared by nodes on different engines are copied, once for
+ * each engine, as soon as they are available and while other work continues; the program keeps memory and streams on
+ * the other engines for each concurrent run (weir_engine_attr_set_max_streams). In a branch or a loop that the host
+ * executes in part, values that one engine computes and reads stay in its memory; the others are copied. A loop with
+ * parallel_iterations K whose values cross between the host and an engine overlaps its iterations: it has memory on
+ * the engine for K + 1 of them, or for fewer where that would be more than an eighth of it. weir_program_report counts
+ * copies, streams, events and waits.
  *
  * Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
  * *out_program; the program takes references to kernels, constants and engines. Errors: INVALID_ARGUMENT, with the
@@ -2797,7 +2779,7 @@ typedef struct weir_run_options {
    * program's inputs, but those that none of its nodes needs are ignored and may be NULL.
    *
    * Such runs count in the program's counters and node figures. The costs that the program learns
-   * (weir_program_save_profile) are those of whole runs; a part begins with the costs known for the whole, and then
+   * (weir_program_save_costs) are those of whole runs; a part begins with the costs known for the whole, and then
    * learns its own.
    */
   const size_t *outputs;
@@ -2834,8 +2816,8 @@ typedef struct weir_run_options {
  * stream's pool, as host functions do (weir_enqueue_task), with helpers from it or from the program's first engine. On
  * another stream, or without one, tensors on devices must be ready when the run begins.
  *
- * An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create_dynamic), or to a
- * tensor of exactly the run's shape. It is written only if the run succeeds.
+ * An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create), or to a tensor of
+ * exactly the run's shape. It is written only if the run succeeds.
  *
  * Thread safety: any thread; any number of runs of one program at once, with separate outputs. Blocking: until done
  * with a NULL or synchronous stream; never on an asynchronous one. Ownership: the tensors stay alive until the run is

@@ -24,7 +24,7 @@ extern "C" {
  */
 
 /** Optional capabilities of a plug-in's device. */
-typedef enum weir_device_capability {
+typedef enum weir_device_capability_flags {
   /** Its memory is a separate address space: the host cannot read or write it, whatever the address is. */
   WEIR_DEVICE_OWN_MEMORY = 1,
   /**
@@ -88,7 +88,7 @@ typedef enum weir_device_capability {
   WEIR_DEVICE_DIRECT_MEMORY = 131072,
   /** It compiles several nodes of a program to one kernel. Requires region_compile. */
   WEIR_DEVICE_REGIONS = 262144
-} weir_device_capability;
+} weir_device_capability_flags;
 
 /** Bits of weir_device_vtable.flags. */
 typedef enum weir_device_vtable_flags {
@@ -97,17 +97,17 @@ typedef enum weir_device_vtable_flags {
 } weir_device_vtable_flags;
 
 /** Kinds of objects for native_handle of a weir_device_vtable. */
-typedef enum weir_device_object {
+typedef enum weir_device_object_value {
   /** The device. */
   WEIR_DEVICE_OBJECT_DEVICE = 1,
   /** A stream of it. */
   WEIR_DEVICE_OBJECT_STREAM = 2,
   /** An event of it. */
   WEIR_DEVICE_OBJECT_EVENT = 3
-} weir_device_object;
+} weir_device_object_value;
 
 /** The kinds of steps of a recording. */
-typedef enum weir_device_work_kind {
+typedef enum weir_device_work_kind_value {
   /** A launch of a kernel. */
   WEIR_DEVICE_WORK_LAUNCH = 1,
   /** A copy. */
@@ -118,10 +118,10 @@ typedef enum weir_device_work_kind {
   WEIR_DEVICE_WORK_BRANCH = 4,
   /** A loop: a list of steps is repeated. */
   WEIR_DEVICE_WORK_LOOP = 5
-} weir_device_work_kind;
+} weir_device_work_kind_value;
 
 /** The predicates of a recording's loop. */
-typedef enum weir_device_relation {
+typedef enum weir_device_relation_value {
   /** The integer at the first address is not 0: a WEIR_BOOL, WEIR_U8, WEIR_S8 or WEIR_S32. */
   WEIR_DEVICE_NOT_ZERO = 0,
   /**
@@ -139,13 +139,13 @@ typedef enum weir_device_relation {
   WEIR_DEVICE_GT = 5,
   /** The first one is greater or equal. */
   WEIR_DEVICE_GE = 6
-} weir_device_relation;
+} weir_device_relation_value;
 
 /** Facts about a device, filled by the plug-in. */
 typedef struct weir_device_info {
   /** sizeof(weir_device_info), set by weir. A plug-in writes no member that lies beyond it. */
   size_t struct_size;
-  /** OR of weir_device_capability. */
+  /** OR of weir_device_capability_flags. */
   uint64_t capabilities;
   /** Its memory in bytes; 0 = not known. */
   uint64_t memory_bytes;
@@ -313,7 +313,7 @@ typedef struct weir_device_branch {
 typedef struct weir_device_loop {
   /** sizeof(weir_device_loop), set by weir. */
   size_t struct_size;
-  /** One of weir_device_relation. */
+  /** One of weir_device_relation_value. */
   uint32_t relation;
   /** The type of the numbers that are read. */
   uint32_t dtype;
@@ -334,7 +334,7 @@ typedef struct weir_device_loop {
 typedef struct weir_device_work {
   /** sizeof(weir_device_work), set by weir. */
   size_t struct_size;
-  /** One of weir_device_work_kind. */
+  /** One of weir_device_work_kind_value. */
   uint32_t kind;
   /** Reserved, 0. */
   uint32_t reserved;
@@ -454,7 +454,7 @@ typedef struct weir_device_region {
  *
  * Copied by weir_device_register. `ctx` is the context registered with it; `device`, `stream`, `event` and `kernel`
  * come from the create functions, and are not NULL. Every function that can fail returns WEIR_OK or a code of
- * weir_status_code; if it fails, its outputs are unchanged. All return without waiting for the device, except those
+ * weir_status_value; if it fails, its outputs are unchanged. All return without waiting for the device, except those
  * that say "may block". All may be called from any thread, and at the same time for different devices. A device with
  * WEIR_DEVICE_CONCURRENT allows concurrent calls too, but only one thread at a time issues to a stream, and no object
  * is destroyed while it is in use. The functions must not throw, longjmp or unwind, and must not call weir, except for
@@ -560,7 +560,7 @@ typedef struct weir_device_vtable {
   int32_t (*launch)(void *device, void *stream, void *kernel, const weir_device_launch *launch);
   /**
    * Required with WEIR_DEVICE_NATIVE_HANDLE. The handle of an object in the plug-in's native interface: `what` is
-   * one of weir_device_object, `object` the object (the device itself for WEIR_DEVICE_OBJECT_DEVICE).
+   * one of weir_device_object_value, `object` the object (the device itself for WEIR_DEVICE_OBJECT_DEVICE).
    */
   int32_t (*native_handle)(void *device, uint32_t what, void *object, uint64_t *out_handle);
   /** Optional, may block. Called once, after the vtable was unregistered or replaced and its last device was closed. */

@@ -172,12 +172,12 @@ weir_status weir_threadpool_get_costs(const weir_threadpool *pool,
  */
 
 /** The host memory that a device copies directly from and to. */
-typedef enum weir_pinning {
+typedef enum weir_pinning_flags {
   /** Memory that weir allocates for it: WEIR_MEMORY_PINNED. */
   WEIR_PINNING_ALLOCATES = 1,
   /** Memory allocated elsewhere, too: weir_buffer_pin. */
   WEIR_PINNING_REGISTERS = 2
-} weir_pinning;
+} weir_pinning_flags;
 
 /** Figures of an engine's memory at one moment. Sizes are in bytes. */
 typedef struct weir_memory_info {
@@ -218,7 +218,7 @@ typedef struct weir_memory_info {
   uint64_t host_reserved;
   /** Bytes of buffers that weir_buffer_pin has pinned for this engine. */
   uint64_t registered;
-  /** OR of enum weir_pinning: the memory that can be pinned. 0: the memory for copies is ordinary memory. */
+  /** OR of enum weir_pinning_flags: the memory that can be pinned. 0: the memory for copies is ordinary memory. */
   uint32_t pinning;
   /** 0. */
   uint32_t reserved0;

@@ -1252,14 +1252,6 @@ typedef struct weir_kernel_cache_info {
 WEIR_API WEIR_NODISCARD weir_status weir_kernel_cache_set_capacity(size_t capacity);
 
 /**
- * The maximum number of kernels kept.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT (NULL, a meaningless value of WEIR_KERNEL_CACHE_CAPACITY).
- */
-WEIR_API WEIR_NODISCARD weir_status weir_kernel_cache_get_capacity(size_t *out_capacity);
-
-/**
  * Fills *out_info with the cache's capacity, size and counters.
  *
  * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.

@@ -55,7 +55,10 @@ typedef weir_status (*weir_resource_build_fn)(void *arg, weir_resource **out_res
 typedef struct weir_resource_info {
   /** sizeof(weir_resource_info), set by the caller before the call. */
   size_t struct_size;
-  /** Index and generation, see weir_resource_from_id. */
+  /**
+   * Its id on its engine, an index and a generation, valid while it has its name (or, without one, is alive) and never
+   * reused for another resource. It keeps nothing alive (weir_resource_from_id).
+   */
   uint64_t id;
   /** Its kind. */
   weir_resource_kind kind;
@@ -200,14 +203,6 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_resource_get_info(const weir_resource *resource,
                                    weir_resource_info *out_info);
-
-/**
- * The resource's id on its engine, an index and a generation, valid while it has its name (or, without one, is alive)
- * and never reused for another resource. It keeps nothing alive.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_resource_get_id(const weir_resource *resource, uint64_t *out_id);
 
 /**
  * The resource with this id.
@@ -463,13 +458,6 @@ weir_status weir_table_find(const weir_resource *table,
                             size_t bytes,
                             size_t *out_found,
                             uint8_t *out_flags);
-
-/**
- * The number of keys.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, no table).
- */
-WEIR_API WEIR_NODISCARD weir_status weir_table_size(const weir_resource *table, size_t *out_count);
 
 /**
  * Copies all keys and rows, in ascending order of the keys, as of one moment. The sizes in `contents` are always

@@ -25,9 +25,9 @@ extern "C" {
 typedef struct weir_task_group weir_task_group;
 
 /**
- * Creates a group of tasks: weir_task_group_spawn adds tasks, weir_task_group_synchronize runs those that have not begun and
- * waits for the rest. Helpers come from `pool`, within its budget: inside of a kernel or a region the threads are
- * shared with it. NULL: the tasks run in the threads that spawn and wait.
+ * Creates a group of tasks: weir_task_group_spawn adds tasks, weir_task_group_synchronize runs those that have not
+ * begun and waits for the rest. Helpers come from `pool`, within its budget: inside of a kernel or a region the
+ * threads are shared with it. NULL: the tasks run in the threads that spawn and wait.
  *
  * Groups and tasks allocate no memory after the first groups of a thread. A thread holds at most 256 tasks that have
  * not begun, of all its groups; weir_task_group_spawn runs further ones itself. At most 64 threads hold tasks at a
@@ -37,10 +37,7 @@ typedef struct weir_task_group weir_task_group;
  * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_group; the group holds
  * the pool. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the pool is closed; RESOURCE_EXHAUSTED.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_task_group_create(weir_threadpool *pool,
-                                   weir_task_group **out_group);
+WEIR_API WEIR_NODISCARD weir_status weir_task_group_create(weir_threadpool *pool, weir_task_group **out_group);
 
 /**
  * As weir_task_group_create, on the pool of a kernel's call. The group may be used until the kernel returns.
@@ -73,8 +70,8 @@ WEIR_API void weir_task_group_release(weir_task_group *group);
  * Adds a task: fn(arg), once, on any thread that may work for the pool, now or later. This call may run it itself:
  * where many tasks are waiting already and tasks of this function have turned out small, and where there is no room.
  * Do not hold a lock during a spawn that the task takes too. A status other than WEIR_OK stops the group: tasks that
- * have not begun are skipped, and weir_task_group_synchronize returns it. Tasks may spawn into their own group. `destroy`, if
- * it is not NULL, is called once with `arg` when the task is done or skipped.
+ * have not begun are skipped, and weir_task_group_synchronize returns it. Tasks may spawn into their own group.
+ * `destroy`, if it is not NULL, is called once with `arg` when the task is done or skipped.
  *
  * Thread safety: any thread; a caller outside of the group's tasks holds a reference, and spawns before the wait that
  * is to cover the task. Blocking: never, except for the task if it runs here. Ownership: `arg` until it is destroyed.

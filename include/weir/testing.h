@@ -55,7 +55,7 @@ weir_status weir_threadpool_create_seeded(uint64_t seed,
  */
 
 /** The verdict of weir_threadpool_conformance and weir_device_conformance on a clause. */
-typedef enum weir_conformance_verdict {
+typedef enum weir_conformance_verdict_value {
   /** Nothing wrong was seen. */
   WEIR_CONFORMANCE_PASS = 0,
   /** The clause is broken; the text says how. */
@@ -66,7 +66,7 @@ typedef enum weir_conformance_verdict {
   WEIR_CONFORMANCE_NOTE = 3,
   /** Not checked, because an earlier call has not returned. */
   WEIR_CONFORMANCE_NOT_CHECKED = 4
-} weir_conformance_verdict;
+} weir_conformance_verdict_value;
 
 /** Options of weir_threadpool_conformance and weir_device_conformance. Zero in a member means the default. */
 typedef struct weir_conformance_options {
@@ -95,7 +95,7 @@ typedef struct weir_conformance_line {
   const char *title;
   /** The observation, for people to read. */
   const char *text;
-  /** One of weir_conformance_verdict. */
+  /** One of weir_conformance_verdict_value. */
   int32_t verdict;
   /** Reserved, 0. */
   int32_t reserved;
@@ -170,7 +170,7 @@ typedef enum weir_emulation_flags {
 } weir_emulation_flags;
 
 /** How an emulated device treats regions: parts of a program that it may compile to one kernel. */
-typedef enum weir_emulation_regions {
+typedef enum weir_emulation_regions_value {
   /** It claims none of their nodes. */
   WEIR_EMULATION_REGIONS_NONE = 0,
   /** It compiles them. */
@@ -179,10 +179,10 @@ typedef enum weir_emulation_regions {
   WEIR_EMULATION_REGIONS_SOME = 2,
   /** It declines each region when asked to compile it, with UNIMPLEMENTED. */
   WEIR_EMULATION_REGIONS_DECLINED = 3
-} weir_emulation_regions;
+} weir_emulation_regions_value;
 
 /** Kinds of reports by the checker of emulated devices. */
-typedef enum weir_emulated_race_kind {
+typedef enum weir_emulated_race_kind_value {
   /** The second operation reads bytes that the first writes, and nothing makes it wait. */
   WEIR_RACE_READ_AFTER_WRITE = 1,
   /** The second operation writes bytes that the first reads, and nothing makes it wait. */
@@ -204,7 +204,7 @@ typedef enum weir_emulated_race_kind {
   WEIR_RACE_WAIT_BEFORE_RECORD = 8,
   /** weir itself reads or writes pinned memory (the second) that the first operation may still use. */
   WEIR_RACE_HOST_ACCESS = 9
-} weir_emulated_race_kind;
+} weir_emulated_race_kind_value;
 
 /** Settings of an emulated device. All members 0: as fast as its thread can, nothing fails, nothing is checked. */
 typedef struct weir_emulation {
@@ -242,7 +242,7 @@ typedef struct weir_emulation {
   uint64_t lose_operation;
   /** Duration of each launch of a recording before its first operation begins, in nanoseconds. */
   uint64_t replay_ns;
-  /** One of enum weir_emulation_regions. */
+  /** One of enum weir_emulation_regions_value. */
   uint64_t regions;
   /** Compiling the region with this number fails with INTERNAL. 0 = none. */
   uint64_t fail_region;
@@ -293,7 +293,7 @@ typedef struct weir_emulated_counters {
 typedef struct weir_emulated_race {
   /** sizeof(weir_emulated_race). */
   size_t struct_size;
-  /** One of enum weir_emulated_race_kind. */
+  /** One of enum weir_emulated_race_kind_value. */
   uint32_t kind;
   /** Reserved, 0. */
   uint32_t reserved;

@@ -2,7 +2,7 @@
 
 use super::argument::out_ptr;
 use super::handle;
-use super::kernel::kernel_options;
+use super::kernel_options::kernel_options;
 use super::versioned::Versioned;
 use crate::abi::*;
 use crate::base::{Error, Ref, Result};

@@ -6,7 +6,7 @@ use super::argument::out_value;
 use super::guard::guard;
 use super::threadpool::host_pool;
 use super::versioned;
-use crate::abi::weir_conformance_verdict as V;
+use crate::abi::weir_conformance_verdict_value as V;
 use crate::abi::*;
 use crate::base::{Error, Result};
 use crate::engine;

@@ -5,8 +5,8 @@
 use super::argument::{flags, out_ptr, string};
 use super::context::HostKernel;
 use super::guard::guard;
-use super::kernel::kernel_options;
 use super::kernel_named::{Named, signature};
+use super::kernel_options::kernel_options;
 use super::{handle, versioned};
 use crate::abi::*;
 use crate::base::{Code, Error, Result};

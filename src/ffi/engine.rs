@@ -422,37 +422,6 @@ pub unsafe extern "C" fn weir_engine_release(engine: *mut weir_engine) {
     guard_release("weir_engine_release", || unsafe { handle::release_with_pool(engine, |engine| engine.pool()) });
 }
 
-/// The engine's kind.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_engine_get_kind(
-    engine: *const weir_engine,
-    out_kind: *mut weir_engine_kind,
-) -> weir_status {
-    guard("weir_engine_get_kind", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (out, engine) = unsafe { (out_value(out_kind, "out_kind")?, handle::borrow(engine, "engine")?) };
-        out.set(engine.kind().value());
-        Ok(())
-    })
-}
-
-/// The engine's index among the devices of its kind.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_engine_get_index(engine: *const weir_engine, out_index: *mut u32) -> weir_status {
-    guard("weir_engine_get_index", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (out, engine) = unsafe { (out_value(out_index, "out_index")?, handle::borrow(engine, "engine")?) };
-        out.set(engine.index());
-        Ok(())
-    })
-}
-
 /// The settings that the engine was created with, with its actual thread mode and thread count.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the engine; do

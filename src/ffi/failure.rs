@@ -12,8 +12,8 @@ use std::ffi::c_char;
 
 /// Describes the calling thread's last failed weir call: the code that it returned and the text of
 /// weir_last_error_message. Node, engine, iteration and the nodes that were not begun are there if a run failed:
-/// weir_program_run, weir_run_synchronize, or a call that reported the late error of a stream. Successful calls leave it
-/// unchanged.
+/// weir_program_run, weir_run_synchronize, or a call that reported the late error of a stream. Successful calls leave
+/// it unchanged.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller's struct and buffer.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).

@@ -2,7 +2,7 @@
 //!
 //! Chapter: Kernel.
 
-use super::argument::{array, flags, out_ptr, string};
+use super::argument::{array, flags, out_ptr};
 use super::attributes::{axis, create};
 use super::guard::{guard, guard_release};
 use super::ops_conv::activation;
@@ -16,21 +16,6 @@ use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::{Kernel, builtin};
 use std::sync::Arc;
-
-/// Reads the options of a kernel.
-///
-/// # Safety
-/// `options` is NULL or points to `struct_size` readable bytes, with a name that is NULL or NUL-terminated.
-pub(super) unsafe fn kernel_options(options: *const weir_kernel_options) -> Result<KernelOptions> {
-    // SAFETY: as demanded of the caller.
-    let Some(told) = unsafe { versioned::read_opt(options, "options") }? else { return Ok(KernelOptions::default()) };
-    let name = match told.name.is_null() {
-        true => "",
-        // SAFETY: as demanded of the caller.
-        false => unsafe { string(told.name, "options->name") }?,
-    };
-    Ok(KernelOptions { name: name.to_owned(), cost_ns: told.cost_ns })
-}
 
 /// Creates a kernel from a function of the host's.
 ///

@@ -2,7 +2,6 @@
 //!
 //! Chapter: Kernel cache.
 
-use super::argument::out_value;
 use super::guard::guard;
 use super::versioned;
 use crate::abi::*;
@@ -16,21 +15,6 @@ use crate::kernel::cache::CACHE;
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_kernel_cache_set_capacity(capacity: usize) -> weir_status {
     guard("weir_kernel_cache_set_capacity", || CACHE.set_capacity(capacity))
-}
-
-/// The maximum number of kernels kept.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none.
-/// Errors: INVALID_ARGUMENT (NULL, a meaningless value of WEIR_KERNEL_CACHE_CAPACITY).
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_kernel_cache_get_capacity(out_capacity: *mut usize) -> weir_status {
-    guard("weir_kernel_cache_get_capacity", || {
-        // SAFETY: the caller's pointer, as documented.
-        let out = unsafe { out_value(out_capacity, "out_capacity") }?;
-        out.set(CACHE.capacity()?);
-        Ok(())
-    })
 }
 
 /// Fills *out_info with the cache's capacity, size and counters.

@@ -240,7 +240,7 @@ pub unsafe extern "C" fn weir_kernel_context_fail(
         // SAFETY: the caller's pointers, as documented.
         let (context, message) = unsafe { (context::borrow(context, "context")?, string(message, "message")?) };
         let code = Code::from_status(code)
-            .ok_or_else(|| Error::invalid(format!("code is {code}, expected one of weir_status_code but WEIR_OK")))?;
+            .ok_or_else(|| Error::invalid(format!("code is {code}, expected one of weir_status_value but WEIR_OK")))?;
         context.fail(Error::new(code, message));
         Ok(())
     })
@@ -276,7 +276,7 @@ pub unsafe extern "C" fn weir_completion_done(
         let result = match (status, code, text) {
             (0, ..) => Ok(()),
             (_, None, _) => {
-                return Err(Error::invalid(format!("status is {status}, expected one of weir_status_code")));
+                return Err(Error::invalid(format!("status is {status}, expected one of weir_status_value")));
             }
             (_, Some(code), Some(text)) => Err(Error::new(code, text)),
             (_, Some(_), None) => Err(Error::from_status(status, "its completion")),

@@ -36,6 +36,7 @@ mod kernel;
 mod kernel_cache;
 mod kernel_context;
 mod kernel_named;
+mod kernel_options;
 mod memory;
 mod native;
 mod notice;

@@ -26,14 +26,14 @@ const ALWAYS: u32 = weir_segments_value::WEIR_SEGMENTS_ALWAYS as u32;
 /// kernel without outputs depends are left out. The graph may be changed and compiled again. options may be NULL.
 ///
 /// A node runs on the engine of its kernel, unless weir_graph_set_placement or the options leave it open. The first CPU
-/// engine among `engines` is the program's own: inputs and outputs are in its memory, unless
-/// weir_graph_set_input_engine or weir_graph_set_output_engine say otherwise, and runs use its pool by default. Values
-/// shared by nodes on different engines are copied, once for each engine, as soon as they are available and while other
-/// work continues; the program keeps memory and streams on the other engines for each concurrent run
-/// (weir_engine_attr_set_max_streams). In a branch or a loop that the host executes in part, values that one engine
-/// computes and reads stay in its memory; the others are copied. A loop with parallel_iterations K whose values cross
-/// between the host and an engine overlaps its iterations: it has memory on the engine for K + 1 of them, or for fewer
-/// where that would be more than an eighth of it. weir_program_report counts copies, streams, events and waits.
+/// engine among `engines` is the program's own: inputs and outputs are in its memory, unless weir_graph_set_port_engine
+/// says otherwise, and runs use its pool by default. Values shared by nodes on different engines are copied, once for
+/// each engine, as soon as they are available and while other work continues; the program keeps memory and streams on
+/// the other engines for each concurrent run (weir_engine_attr_set_max_streams). In a branch or a loop that the host
+/// executes in part, values that one engine computes and reads stay in its memory; the others are copied. A loop with
+/// parallel_iterations K whose values cross between the host and an engine overlaps its iterations: it has memory on
+/// the engine for K + 1 of them, or for fewer where that would be more than an eighth of it. weir_program_report counts
+/// copies, streams, events and waits.
 ///
 /// Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
 /// *out_program; the program takes references to kernels, constants and engines. Errors: INVALID_ARGUMENT, with the
@@ -228,16 +228,11 @@ pub unsafe extern "C" fn weir_program_get_port(
     index: usize,
     out_info: *mut weir_port_info,
 ) -> weir_status {
-    use weir_port_kind_value::*;
     guard("weir_program_get_port", || {
         // SAFETY: the caller's pointers, as documented.
         unsafe {
             let program = handle::borrow(program, "program")?;
-            let ports = match kind {
-                kind if kind == WEIR_PORT_INPUT as u32 => program.inputs(),
-                kind if kind == WEIR_PORT_OUTPUT as u32 => program.outputs(),
-                kind => return Err(Error::invalid(format!("kind is {kind}, expected 1 (INPUT) or 2 (OUTPUT)"))),
-            };
+            let ports = if placement::is_input(kind)? { program.inputs() } else { program.outputs() };
             let port = Program::port(ports, index)?;
             let info = weir_port_info {
                 struct_size: 0,

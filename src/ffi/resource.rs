@@ -322,21 +322,6 @@ pub unsafe extern "C" fn weir_resource_get_info(
     })
 }
 
-/// The resource's id on its engine, an index and a generation, valid while it has its name (or, without one, is alive)
-/// and never reused for another resource. It keeps nothing alive.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_resource_get_id(resource: *const weir_resource, out_id: *mut u64) -> weir_status {
-    guard("weir_resource_get_id", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (out, resource) = unsafe { (out_value(out_id, "out_id")?, handle::borrow(resource, "resource")?) };
-        out.set(resource.number());
-        Ok(())
-    })
-}
-
 /// The resource with this id.
 ///
 /// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_resource.

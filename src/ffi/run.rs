@@ -96,8 +96,8 @@ unsafe fn told<'a>(options: *const weir_run_options, asked_by: &'static str) -> 
 /// stream's pool, as host functions do (weir_enqueue_task), with helpers from it or from the program's first engine. On
 /// another stream, or without one, tensors on devices must be ready when the run begins.
 ///
-/// An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create_dynamic), or to a
-/// tensor of exactly the run's shape. It is written only if the run succeeds.
+/// An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create), or to a tensor of
+/// exactly the run's shape. It is written only if the run succeeds.
 ///
 /// Thread safety: any thread; any number of runs of one program at once, with separate outputs. Blocking: until done
 /// with a NULL or synchronous stream; never on an asynchronous one. Ownership: the tensors stay alive until the run is

@@ -4,7 +4,7 @@
 
 use super::argument::{array, array_mut, out_ptr, out_value};
 use super::guard::guard;
-use super::kernel::kernel_options;
+use super::kernel_options::kernel_options;
 use super::{handle, resource, versioned};
 use crate::abi::*;
 use crate::base::{Error, Result};
@@ -138,20 +138,6 @@ pub unsafe extern "C" fn weir_table_find(
             }
             Ok(())
         }
-    })
-}
-
-/// The number of keys.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, no table).
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_table_size(table: *const weir_resource, out_count: *mut usize) -> weir_status {
-    guard("weir_table_size", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (out, table) = unsafe { (out_value(out_count, "out_count")?, handle::borrow(table, "table")?) };
-        out.set(table.table()?.len());
-        Ok(())
     })
 }
 

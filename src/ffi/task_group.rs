@@ -16,9 +16,9 @@ use crate::threadpool::group::{self, GroupListener, TaskArgument, TaskGroup};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// Creates a group of tasks: weir_task_group_spawn adds tasks, weir_task_group_synchronize runs those that have not begun and
-/// waits for the rest. Helpers come from `pool`, within its budget: inside of a kernel or a region the threads are
-/// shared with it. NULL: the tasks run in the threads that spawn and wait.
+/// Creates a group of tasks: weir_task_group_spawn adds tasks, weir_task_group_synchronize runs those that have not
+/// begun and waits for the rest. Helpers come from `pool`, within its budget: inside of a kernel or a region the
+/// threads are shared with it. NULL: the tasks run in the threads that spawn and wait.
 ///
 /// Groups and tasks allocate no memory after the first groups of a thread. A thread holds at most 256 tasks that have
 /// not begun, of all its groups; weir_task_group_spawn runs further ones itself. At most 64 threads hold tasks at a
@@ -105,8 +105,8 @@ pub unsafe extern "C" fn weir_task_group_release(group: *mut weir_task_group) {
 /// Adds a task: fn(arg), once, on any thread that may work for the pool, now or later. This call may run it itself:
 /// where many tasks are waiting already and tasks of this function have turned out small, and where there is no room.
 /// Do not hold a lock during a spawn that the task takes too. A status other than WEIR_OK stops the group: tasks that
-/// have not begun are skipped, and weir_task_group_synchronize returns it. Tasks may spawn into their own group. `destroy`, if
-/// it is not NULL, is called once with `arg` when the task is done or skipped.
+/// have not begun are skipped, and weir_task_group_synchronize returns it. Tasks may spawn into their own group.
+/// `destroy`, if it is not NULL, is called once with `arg` when the task is done or skipped.
 ///
 /// Thread safety: any thread; a caller outside of the group's tasks holds a reference, and spawns before the wait that
 /// is to cover the task. Blocking: never, except for the task if it runs here. Ownership: `arg` until it is destroyed.

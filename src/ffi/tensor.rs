@@ -50,9 +50,9 @@ pub unsafe extern "C" fn weir_dtype_size(dtype: weir_dtype, out_bytes: *mut usiz
 ///
 /// A `desc` with dimensions of WEIR_DIM_DYNAMIC makes a tensor whose shape is decided by the run that writes it: it is
 /// passed to runs as an output whose shape is open, and may be an input of such a shape. A run whose output shape does
-/// not match `desc` fails. Until a run has succeeded the open dimensions are 0. Its memory is the engine's and grows, or
-/// is FOREIGN; weir_tensor_get_desc, weir_tensor_get_data and weir_tensor_get_size describe the last run's output, and
-/// addresses obtained before are no longer valid. FOREIGN memory stays where it is: a run whose output does not fit
+/// not match `desc` fails. Until a run has succeeded the open dimensions are 0. Its memory is the engine's and grows,
+/// or is FOREIGN; weir_tensor_get_desc, weir_tensor_get_data and weir_tensor_get_size describe the last run's output,
+/// and addresses obtained before are no longer valid. FOREIGN memory stays where it is: a run whose output does not fit
 /// fails with OUT_OF_RANGE and both sizes in its text, and leaves all its dynamic outputs unchanged.
 ///
 /// Thread safety: any thread; reading a tensor while a run writes it is a race. Blocking: never; as long as the device

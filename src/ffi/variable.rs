@@ -4,7 +4,7 @@
 
 use super::argument::{flags, out_ptr};
 use super::guard::guard;
-use super::kernel::kernel_options;
+use super::kernel_options::kernel_options;
 use super::tensor::read_desc;
 use super::{handle, resource};
 use crate::abi::*;
