@@ -266,7 +266,7 @@ typedef struct weir_threadpool_attr weir_threadpool_attr;
 #define WEIR_ABI_VERSION 1
 
 /** The codes a weir_status can hold. */
-typedef enum weir_status_code {
+typedef enum weir_status_value {
   /** Success. */
   WEIR_OK = 0,
   /** The run or call was cancelled. */
@@ -304,57 +304,39 @@ typedef enum weir_status_code {
    * work. Abseil has no such code.
    */
   WEIR_DEVICE_LOST = 64
-} weir_status_code;
+} weir_status_value;
 
 /**
- * The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_code. The values up to 16 are Abseil's
+ * The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_value. The values up to 16 are Abseil's
  * canonical codes (google/abseil status codes), those from 64 on are weir's own; all are permanent parts of the ABI.
  */
 typedef int32_t weir_status;
 
-/**
- * The version of the running library: major << 16 | minor << 8 | patch.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: none.
- */
+/** The version of the running library: major << 16 | minor << 8 | patch. */
 WEIR_API uint32_t weir_version(void);
 
-/**
- * The version of the running library as text, "0.1.0".
- *
- * Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
- */
+/** The version of the running library as text, "0.1.0". */
 WEIR_API const char *weir_version_string(void);
 
-/**
- * The number of the binary interface of the running library (WEIR_ABI_VERSION of its header).
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: none.
- */
+/** The number of the binary interface of the running library (WEIR_ABI_VERSION of its header). */
 WEIR_API uint32_t weir_abi_version(void);
 
 /**
  * Whether the running library can serve a program that was written for version `major`.`minor`. Call it first after
  * dlopen.
  *
- * Thread safety: any thread. Blocking: never. Ownership: none.
  * Errors: FAILED_PRECONDITION if the library is older, or another major version (another minor one while major is 0).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_check_version(uint32_t major, uint32_t minor);
 
-/**
- * The name of a status code, "INVALID_ARGUMENT"; "UNKNOWN_CODE" for an unknown number.
- *
- * Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
- */
+/** The name of a status code, "INVALID_ARGUMENT"; "UNKNOWN_CODE" for an unknown number. */
 WEIR_API const char *weir_status_name(weir_status status);
 
 /**
  * The text of the calling thread's last failed weir call: "weir_stream_create: engine is NULL". Successful calls leave
  * it unchanged. A task that moves between threads (goroutine, virtual thread) must read it before it yields.
  *
- * Thread safety: any thread. Blocking: never.
- * Ownership: valid until this thread's next failing weir call; never NULL, "" if there is none. Errors: none.
+ * Ownership: valid until this thread's next failing weir call; never NULL, "" if there is none.
  */
 WEIR_API const char *weir_last_error_message(void);
 
@@ -363,8 +345,8 @@ WEIR_API const char *weir_last_error_message(void);
  */
 
 /**
- * A failure: of the calling thread's last failed call, of a stream, or of a run. Texts are NUL-terminated UTF-8, cut if
- * they are too long.
+ * A failure: of the calling thread's last failed call, of a stream, or of a run. Texts are NUL-terminated UTF-8, cut
+ * if they are too long.
  */
 typedef struct weir_failure {
   /** sizeof(weir_failure), set by the caller before the call. */
@@ -399,10 +381,9 @@ typedef struct weir_failure {
 /**
  * Describes the calling thread's last failed weir call: the code that it returned and the text of
  * weir_last_error_message. Node, engine, iteration and the nodes that were not begun are there if a run failed:
- * weir_program_run, weir_run_synchronize, or a call that reported the late error of a stream. Successful calls leave it
- * unchanged.
+ * weir_program_run, weir_run_synchronize, or a call that reported the late error of a stream. Successful calls leave
+ * it unchanged.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct and buffer.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_thread_get_failure(weir_failure *failure);
@@ -410,7 +391,6 @@ WEIR_API WEIR_NODISCARD weir_status weir_thread_get_failure(weir_failure *failur
 /**
  * The stream's failure, as of weir_thread_get_failure; code is WEIR_OK if there is none. Reading it changes nothing.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct and buffer.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_get_failure(const weir_stream *stream, weir_failure *failure);
@@ -419,7 +399,6 @@ WEIR_API WEIR_NODISCARD weir_status weir_stream_get_failure(const weir_stream *s
  * The failure of a run that was started with weir_program_start, as of weir_thread_get_failure; code is WEIR_OK until
  * it is done, and if it succeeded. Reading it changes nothing.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct and buffer.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_run_get_failure(const weir_run *run, weir_failure *failure);
@@ -895,46 +874,23 @@ typedef struct weir_engine_info {
  */
 #define WEIR_ENGINE_PLUGIN_FIRST 4096
 
-/**
- * Creates settings for engines of one kind, all default.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr.
- * Errors: INVALID_ARGUMENT (NULL, unknown kind).
- */
+/** Creates settings for engines of one kind, all default. */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_create(weir_engine_kind kind, weir_engine_attr **out_attr);
 
-/**
- * Destroys settings. NULL does nothing.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
- */
+/** Destroys settings. NULL does nothing. */
 WEIR_API void weir_engine_attr_destroy(weir_engine_attr *attr);
 
-/**
- * The kind of engine that the settings are for.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
+/** The kind of engine that the settings are for. */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_get_kind(const weir_engine_attr *attr, weir_engine_kind *out_kind);
 
 /**
  * The pool on which the engine's work runs unless a stream or a call has its own. NULL = none (the default): the
  * thread mode decides, and without one the calling thread does the work. For an accelerator's engine, whose device
  * does the work, it runs the host functions on the engine's streams (weir_enqueue_task).
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
- * its own.
- * Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_threadpool(weir_engine_attr *attr, weir_threadpool *pool);
 
-/**
- * The pool that was set, or NULL.
- *
- * Thread safety: one thread at a time per object. Blocking: never.
- * Ownership: *out_pool is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
- * Errors: INVALID_ARGUMENT.
- */
+/** The pool that was set, or NULL. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_engine_attr_get_threadpool(const weir_engine_attr *attr,
@@ -951,18 +907,10 @@ weir_status weir_engine_attr_get_threadpool(const weir_engine_attr *attr,
  * and ends with the last possible user; WEIR_DEVICE_THREAD_COUNT in the environment asks for more. If no mode is set,
  * WEIR_DEVICE_THREAD_MODE decides for these engines. A pool, which is for host functions on their streams, is
  * compatible with every mode.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT (NULL, unknown mode).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_thread_mode(weir_engine_attr *attr, weir_thread_mode mode);
 
-/**
- * The mode that was set, or WEIR_THREAD_MODE_GLOBAL. In the attributes of an engine: its actual mode.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT.
- */
+/** The mode that was set, or WEIR_THREAD_MODE_GLOBAL. In the attributes of an engine: its actual mode. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_engine_attr_get_thread_mode(const weir_engine_attr *attr,
@@ -974,9 +922,8 @@ weir_status weir_engine_attr_get_thread_mode(const weir_engine_attr *attr,
  * set comes before WEIR_THREAD_COUNT from the environment; without either it is 0. An engine in mode KIND with a count
  * other than 0 is refused if its kind already has another number of threads; one without a count joins them.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL,
- * count above 256); FAILED_PRECONDITION if the attribute's kind is not CPU: an engine of another kind has one weir
- * thread or none, depending on its mode.
+ * Errors: INVALID_ARGUMENT (NULL, count above 256); FAILED_PRECONDITION if the attribute's kind is not CPU: an engine
+ * of another kind has one weir thread or none, depending on its mode.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_thread_count(weir_engine_attr *attr, uint32_t count);
 
@@ -984,8 +931,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_thread_count(weir_engin
  * The number of threads that was set, or 0. In the attributes of an engine that weir has started threads for: the
  * actual number.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ * Errors: FAILED_PRECONDITION if the attribute's kind is not CPU.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -997,17 +943,11 @@ weir_status weir_engine_attr_get_thread_count(const weir_engine_attr *attr,
  * is parallel work, up to four. 1 is the default: more streams pay off only where single kernels leave the device
  * idle. The program's report (weir_program_report) has the result. A CPU engine ignores it.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT (NULL, count above 64).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_max_streams(weir_engine_attr *attr, uint32_t count);
 
-/**
- * The maximum number of streams that was set, or 1.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT.
- */
+/** The maximum number of streams that was set, or 1. */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_get_max_streams(const weir_engine_attr *attr, uint32_t *out_count);
 
 /**
@@ -1016,8 +956,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_get_max_streams(const weir_
  * no spin_ns: a CUDA device is polled for 30 us before a thread sleeps. The spin budget of a stream
  * (weir_stream_attr_set_spin_ns) comes first, and applies to that stream only.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL,
- * unknown policy, spin_ns too large); FAILED_PRECONDITION if the attribute's kind is CPU.
+ * Errors: INVALID_ARGUMENT (NULL, unknown policy, spin_ns too large); FAILED_PRECONDITION if the attribute's kind is
+ * CPU.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1028,8 +968,7 @@ weir_status weir_engine_attr_set_wait_policy(weir_engine_attr *attr,
 /**
  * The policy and the spin budget that were set.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is CPU.
+ * Errors: FAILED_PRECONDITION if the attribute's kind is CPU.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1040,8 +979,6 @@ weir_status weir_engine_attr_get_wait_policy(const weir_engine_attr *attr,
 /**
  * The number of engines of a kind that this machine offers. A kind that this build or machine lacks has 0; that is no
  * error.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, unknown kind).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_count(weir_engine_kind kind, uint32_t *out_count);
 
@@ -1050,12 +987,12 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_count(weir_engine_kind kind, uin
  * If the thread mode asks for threads, they are started here; if one cannot be started, the others end and the call
  * fails.
  *
- * Thread safety: any thread. Blocking: never for CPU engines, except for the time to start threads. For others as long
- * as opening the device takes, and up to a second if the device was just released with other settings. Ownership: the
- * caller owns one reference to *out_engine; attr is copied. Errors: INVALID_ARGUMENT (also an attr of another kind, a
- * pool together with a mode other than GLOBAL, or a meaningless value of WEIR_THREAD_MODE or WEIR_THREAD_COUNT);
- * OUT_OF_RANGE (index); RESOURCE_EXHAUSTED if threads cannot be started; FAILED_PRECONDITION if engines of this kind
- * already share another number of threads; UNAVAILABLE or UNIMPLEMENTED if this machine or build has no such device.
+ * Blocking: never for CPU engines, except for the time to start threads. For others as long as opening the device
+ * takes, and up to a second if the device was just released with other settings. Errors: INVALID_ARGUMENT (also an
+ * attr of another kind, a pool together with a mode other than GLOBAL, or a meaningless value of WEIR_THREAD_MODE or
+ * WEIR_THREAD_COUNT); OUT_OF_RANGE (index); RESOURCE_EXHAUSTED if threads cannot be started; FAILED_PRECONDITION if
+ * engines of this kind already share another number of threads; UNAVAILABLE or UNIMPLEMENTED if this machine or build
+ * has no such device.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1070,8 +1007,7 @@ weir_status weir_engine_create(weir_engine_kind kind,
  * creates those itself. *out_count is the number of devices. A call with capacity 0 only asks for it; all engines are
  * created, or none.
  *
- * Thread safety: any thread. Blocking: as weir_engine_create, for each. Ownership: the caller owns one reference to
- * each of out_engines. Errors: INVALID_ARGUMENT (NULL); OUT_OF_RANGE if capacity is not 0 and too small (*out_count is
+ * Blocking: as weir_engine_create, for each. Errors: OUT_OF_RANGE if capacity is not 0 and too small (*out_count is
  * set, no engine is created); those of weir_engine_create, with the name of the device.
  */
 WEIR_API
@@ -1080,11 +1016,7 @@ weir_status weir_engine_create_all(weir_engine **out_engines,
                                    size_t capacity,
                                    size_t *out_count);
 
-/**
- * Takes one more reference.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
- */
+/** Takes one more reference. */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_retain(weir_engine *engine);
 
 /**
@@ -1092,48 +1024,20 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_retain(weir_engine *engine);
  * last reference ends the threads of a private pool, and those of the kind if no other engine shares them, even when
  * it goes inside one of their tasks: they finish the queued work and then end by themselves. A reference to the pool
  * (weir_engine_get_threadpool, weir_threadpool_retain) keeps them.
- *
- * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
  */
 WEIR_API void weir_engine_release(weir_engine *engine);
 
 /**
- * The engine's kind.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_engine_get_kind(const weir_engine *engine, weir_engine_kind *out_kind);
-
-/**
- * The engine's index among the devices of its kind.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
-WEIR_API WEIR_NODISCARD weir_status weir_engine_get_index(const weir_engine *engine, uint32_t *out_index);
-
-/**
  * The settings that the engine was created with, with its actual thread mode and thread count.
  *
- * Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the engine; do
- * not destroy it.
- * Errors: INVALID_ARGUMENT.
+ * Ownership: do not destroy it.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_get_attr(const weir_engine *engine, const weir_engine_attr **out_attr);
 
-/**
- * The thread pool that the engine's work runs on, whether it was given or started by weir; NULL = the calling thread.
- *
- * Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the engine.
- * Errors: INVALID_ARGUMENT.
- */
+/** The thread pool that the engine's work runs on, whether it was given or started by weir; NULL = the calling thread. */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_get_threadpool(const weir_engine *engine, weir_threadpool **out_pool);
 
-/**
- * Fills *out_info with information about the engine's device.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
- * Errors: INVALID_ARGUMENT.
- */
+/** Fills *out_info with information about the engine's device. */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_get_info(const weir_engine *engine, weir_engine_info *out_info);
 
 /**
@@ -1141,10 +1045,10 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_get_info(const weir_engine *engi
  * Returns the engine's first late error that this call has not returned yet. Streams, domains and weir_sync_devices
  * still report their errors, and their reports take nothing away from this call.
  *
- * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE =
- * no limit). Meanwhile it runs queued work, as weir_stream_synchronize does. Ownership: none. Errors:
- * INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the work needs,
- * and always inside of anything that weir has called, as of weir_sync_devices; else a late error.
+ * Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE = no limit). Meanwhile it runs
+ * queued work, as weir_stream_synchronize does. Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would
+ * block a worker that the work needs, and always inside of anything that weir has called, as of weir_sync_devices;
+ * else a late error.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_synchronize(weir_engine *engine, uint64_t timeout_ns);
 
@@ -1270,18 +1174,10 @@ typedef struct weir_tensor_view {
   weir_tensor_desc desc;
 } weir_tensor_view;
 
-/**
- * The name of an element type, "f32"; "?" for an unknown number.
- *
- * Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
- */
+/** The name of an element type, "f32"; "?" for an unknown number. */
 WEIR_API const char *weir_dtype_name(weir_dtype dtype);
 
-/**
- * The size of an element in bytes.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, unknown type).
- */
+/** The size of an element in bytes. */
 WEIR_API WEIR_NODISCARD weir_status weir_dtype_size(weir_dtype dtype, size_t *out_bytes);
 
 /**
@@ -1290,17 +1186,17 @@ WEIR_API WEIR_NODISCARD weir_status weir_dtype_size(weir_dtype dtype, size_t *ou
  *
  * A `desc` with dimensions of WEIR_DIM_DYNAMIC makes a tensor whose shape is decided by the run that writes it: it is
  * passed to runs as an output whose shape is open, and may be an input of such a shape. A run whose output shape does
- * not match `desc` fails. Until a run has succeeded the open dimensions are 0. Its memory is the engine's and grows, or
- * is FOREIGN; weir_tensor_get_desc, weir_tensor_get_data and weir_tensor_get_size describe the last run's output, and
- * addresses obtained before are no longer valid. FOREIGN memory stays where it is: a run whose output does not fit
+ * not match `desc` fails. Until a run has succeeded the open dimensions are 0. Its memory is the engine's and grows,
+ * or is FOREIGN; weir_tensor_get_desc, weir_tensor_get_data and weir_tensor_get_size describe the last run's output,
+ * and addresses obtained before are no longer valid. FOREIGN memory stays where it is: a run whose output does not fit
  * fails with OUT_OF_RANGE and both sizes in its text, and leaves all its dynamic outputs unchanged.
  *
  * Thread safety: any thread; reading a tensor while a run writes it is a race. Blocking: never; as long as the device
- * takes to pin memory, when another region of it is needed. Ownership: the caller owns one reference to *out_tensor;
- * desc and from are copied. Errors: INVALID_ARGUMENT (NULL, unknown dtype, rank, negative dimension; of from: its
- * source, members that do not belong to it, NULL or misaligned data, a buffer of another engine, PINNED for an engine
- * that is no CPU engine, open dimensions in a buffer or pinned memory); OUT_OF_RANGE if the size overflows, or the
- * memory is too small; UNIMPLEMENTED (open dimensions on an accelerator's engine); RESOURCE_EXHAUSTED.
+ * takes to pin memory, when another region of it is needed. Errors: INVALID_ARGUMENT (NULL, unknown dtype, rank,
+ * negative dimension; of from: its source, members that do not belong to it, NULL or misaligned data, a buffer of
+ * another engine, PINNED for an engine that is no CPU engine, open dimensions in a buffer or pinned memory);
+ * OUT_OF_RANGE if the size overflows, or the memory is too small; UNIMPLEMENTED (open dimensions on an accelerator's
+ * engine); RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1309,49 +1205,25 @@ weir_status weir_tensor_create(weir_engine *engine,
                                const weir_memory *from,
                                weir_tensor **out_tensor);
 
-/**
- * Takes one more reference.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
- */
+/** Takes one more reference. */
 WEIR_API WEIR_NODISCARD weir_status weir_tensor_retain(weir_tensor *tensor);
 
-/**
- * Gives up one reference. NULL does nothing. Queued work holds references of its own.
- *
- * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
- */
+/** Gives up one reference. NULL does nothing. Queued work holds references of its own. */
 WEIR_API void weir_tensor_release(weir_tensor *tensor);
 
-/**
- * Element type and shape.
- *
- * Thread safety: any thread. Blocking: never. Ownership: copied. Errors: INVALID_ARGUMENT.
- */
+/** Element type and shape. */
 WEIR_API WEIR_NODISCARD weir_status weir_tensor_get_desc(const weir_tensor *tensor, weir_tensor_desc *out_desc);
 
 /**
  * Address of the first element, in the engine's memory; only on a CPU engine may the host use it. Reading or writing
  * it while queued work uses it is a race.
- *
- * Thread safety: any thread. Blocking: never. Ownership: *out_data is borrowed and lives as long as the tensor.
- * Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_tensor_get_data(const weir_tensor *tensor, void **out_data);
 
-/**
- * Size of the elements in bytes.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
+/** Size of the elements in bytes. */
 WEIR_API WEIR_NODISCARD weir_status weir_tensor_get_size(const weir_tensor *tensor, size_t *out_bytes);
 
-/**
- * The engine whose memory the tensor is in.
- *
- * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the tensor.
- * Errors: INVALID_ARGUMENT.
- */
+/** The engine whose memory the tensor is in. */
 WEIR_API WEIR_NODISCARD weir_status weir_tensor_get_engine(const weir_tensor *tensor, weir_engine **out_engine);
 
 /* ---- Stream -------------------------------------------------------------------------------------------------------
@@ -1667,20 +1539,20 @@ WEIR_API WEIR_NODISCARD weir_status weir_stream_wait_event(weir_stream *stream, 
  * stream created for it, and the stream continues when it is over. CPU tensors that a device copies from or to must
  * stay alive and unchanged until the copy is done.
  *
- * Thread safety: any thread. Blocking: until done on a synchronous stream, never on others. Ownership: the work holds
- * references to both tensors until it is done. Errors: INVALID_ARGUMENT (also another type or shape, memory in common,
- * a dynamic tensor, engines that the stream cannot reach); FAILED_PRECONDITION if the stream has failed, or if a
- * synchronous stream is used from inside its own work; errors of the device, at once or late.
+ * Blocking: until done on a synchronous stream, never on others. Ownership: the work holds references to both tensors
+ * until it is done. Errors: INVALID_ARGUMENT (also another type or shape, memory in common, a dynamic tensor, engines
+ * that the stream cannot reach); FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from
+ * inside its own work; errors of the device, at once or late.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_enqueue_copy(weir_stream *stream, weir_tensor *source, weir_tensor *target);
 
 /**
  * Sets every byte of a tensor of the stream's engine to `value`.
  *
- * Thread safety: any thread. Blocking: until done on a synchronous stream, never on others. Ownership: the work holds
- * a reference to the tensor until it is done. Errors: INVALID_ARGUMENT (also value not 0 to 255, a dynamic tensor, a
- * tensor of another engine); FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from
- * inside its own work; errors of the device, at once or late.
+ * Blocking: until done on a synchronous stream, never on others. Ownership: the work holds a reference to the tensor
+ * until it is done. Errors: INVALID_ARGUMENT (also value not 0 to 255, a dynamic tensor, a tensor of another engine);
+ * FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from inside its own work; errors of
+ * the device, at once or late.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_enqueue_fill(weir_stream *stream, weir_tensor *tensor, int32_t value);
 
@@ -1696,47 +1568,31 @@ typedef enum weir_event_flags {
   WEIR_EVENT_TIMING = 1
 } weir_event_flags;
 
-/**
- * Creates an event, not yet recorded. `event_flags` is OR of weir_event_flags.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_event.
- * Errors: INVALID_ARGUMENT.
- */
+/** Creates an event, not yet recorded. `event_flags` is OR of weir_event_flags. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_event_create(weir_engine *engine,
                               uint64_t event_flags,
                               weir_event **out_event);
 
-/**
- * Takes one more reference.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
- */
+/** Takes one more reference. */
 WEIR_API WEIR_NODISCARD weir_status weir_event_retain(weir_event *event);
 
-/**
- * Gives up one reference. NULL does nothing. A recorded event may be released before it is reached.
- *
- * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
- */
+/** Gives up one reference. NULL does nothing. A recorded event may be released before it is reached. */
 WEIR_API void weir_event_release(weir_event *event);
 
 /**
  * Records the event after everything queued on the stream so far. Recording again moves it; waits that began for the
  * earlier record still wait for that one.
  *
- * Thread safety: any thread. Blocking: never on an asynchronous stream. Ownership: none.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if a synchronous stream is used from inside its own work. On a
- * failed stream the record is legal, and the event carries the failure.
+ * Blocking: never on an asynchronous stream. Errors: FAILED_PRECONDITION if a synchronous stream is used from inside
+ * its own work. On a failed stream the record is legal, and the event carries the failure.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_event_record(weir_event *event, weir_stream *stream);
 
 /**
  * Whether the event, as last recorded, has been reached (1) or not (0). An event that was never recorded counts as
  * reached.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_event_query(const weir_event *event, int32_t *out_done);
 
@@ -1744,10 +1600,9 @@ WEIR_API WEIR_NODISCARD weir_status weir_event_query(const weir_event *event, in
  * Waits until the event, as last recorded before this call, has been reached. Returns at once if it was never
  * recorded.
  *
- * Thread safety: any thread. Blocking: until reached, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE
- * = no limit). Meanwhile it runs queued work, as weir_stream_synchronize does. Ownership: none. Errors:
- * INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the work needs;
- * else the failure of the stream that the event was recorded on, each time.
+ * Blocking: until reached, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE = no limit). Meanwhile it
+ * runs queued work, as weir_stream_synchronize does. Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here
+ * would block a worker that the work needs; else the failure of the stream that the event was recorded on, each time.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_event_synchronize(weir_event *event, uint64_t timeout_ns);
 
@@ -1757,19 +1612,17 @@ WEIR_API WEIR_NODISCARD weir_status weir_event_synchronize(weir_event *event, ui
  * been reached, the notice arrives before the call returns. Recording again, or releasing the event, does not affect
  * earlier notices.
  *
- * Thread safety: any thread. Blocking: never; the function and release run here if the event has been reached.
- * Ownership: `notice` is read during the call; its ctx is released with `release`. Errors: INVALID_ARGUMENT (NULL,
- * neither function nor eventfd, an event_fd that is no eventfd or that blocks); RESOURCE_EXHAUSTED (also if the notice
- * thread of an engine cannot be started).
+ * Blocking: never; the function and release run here if the event has been reached. Ownership: `notice` is read during
+ * the call; its ctx is released with `release`. Errors: INVALID_ARGUMENT (NULL, neither function nor eventfd, an
+ * event_fd that is no eventfd or that blocks); RESOURCE_EXHAUSTED (also if the notice thread of an engine cannot be
+ * started).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_event_notify(weir_event *event, const weir_notice *notice);
 
 /**
  * Nanoseconds from `start` to `end` on the monotonic clock; negative if end was reached first.
  *
- * Thread safety: any thread. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if either lacks WEIR_EVENT_TIMING, was never recorded, or has not
- * been reached yet.
+ * Errors: FAILED_PRECONDITION if either lacks WEIR_EVENT_TIMING, was never recorded, or has not been reached yet.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1810,12 +1663,11 @@ typedef struct weir_engine_sync {
  * are all waits for everything: the caller is part of everything. weir_stream_synchronize and weir_event_synchronize
  * may be possible there.
  *
- * Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = poll once) have passed; in
- * a thread of a pool that the work needs, it helps or refuses. Ownership: the caller's array. Errors:
- * DEADLINE_EXCEEDED; FAILED_PRECONDITION if weir has called the caller, or if waiting here would block a worker that
- * the work needs; a late error (results are filled all the same, and the code is that of the first engine whose status
- * is not WEIR_OK); OUT_OF_RANGE if capacity is too small (out_count is set, nothing was waited for); INVALID_ARGUMENT
- * (results or out_count NULL where the other is not, struct_size).
+ * Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = poll once) have passed; in a thread of a pool that
+ * the work needs, it helps or refuses. Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION if weir has called the caller,
+ * or if waiting here would block a worker that the work needs; a late error (results are filled all the same, and the
+ * code is that of the first engine whose status is not WEIR_OK); OUT_OF_RANGE if capacity is too small (out_count is
+ * set, nothing was waited for); INVALID_ARGUMENT (results or out_count NULL where the other is not, struct_size).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1828,8 +1680,6 @@ weir_status weir_sync_devices(uint64_t timeout_ns,
  * Begins a scope: weir_async_scope_end reports the late failures from here on, on any asynchronous stream. Scopes may
  * be nested, and overlap in several threads; the first that ends reports a failure. *out_scope is a number, and
  * nothing has to be released. weir_async_scope_begin_in is for the streams of one domain.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_async_scope_begin(uint64_t *out_scope);
 
@@ -1841,8 +1691,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_async_scope_begin(uint64_t *out_scope);
  * streams and weir_sync_domain. Of streams that failed and were released inside of the scope the latest 64 are
  * reported. After a time-out the scope continues, and may be ended again.
  *
- * Thread safety: any thread. Blocking: until done or timeout_ns have passed. Ownership: none.
- * Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION as of weir_sync_devices; else a late error.
+ * Blocking: until done or timeout_ns have passed. Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION as of
+ * weir_sync_devices; else a late error.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_async_scope_end(uint64_t scope, uint64_t timeout_ns);
 
@@ -1876,31 +1726,17 @@ weir_status weir_time_ns(weir_stream *stream,
  * other: if another live domain has the name, this one's gets a number, as in "torch#2". weir_engine_attr_set_domain
  * puts engines into a domain.
  *
- * Thread safety: any thread. Blocking: never. Ownership: name is copied; the caller owns one reference to *out_domain.
  * Errors: INVALID_ARGUMENT (NULL, no such name); RESOURCE_EXHAUSTED (memory, or 16 million domains were made).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_domain_create(const char *name, weir_domain **out_domain);
 
-/**
- * Takes one more reference.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
- */
+/** Takes one more reference. */
 WEIR_API WEIR_NODISCARD weir_status weir_domain_retain(weir_domain *domain);
 
-/**
- * Gives up one reference. NULL does nothing. Settings and engines hold references of their own.
- *
- * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
- */
+/** Gives up one reference. NULL does nothing. Settings and engines hold references of their own. */
 WEIR_API void weir_domain_release(weir_domain *domain);
 
-/**
- * Copies the domain's name, which is unique among live domains.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
- */
+/** Copies the domain's name, which is unique among live domains. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_domain_get_name(const weir_domain *domain,
@@ -1908,40 +1744,20 @@ weir_status weir_domain_get_name(const weir_domain *domain,
                                  size_t capacity,
                                  size_t *out_length);
 
-/**
- * The domain that the engine is created in. NULL: the default domain, shared by all that set none.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its
- * own.
- * Errors: INVALID_ARGUMENT.
- */
+/** The domain that the engine is created in. NULL: the default domain, shared by all that set none. */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_domain(weir_engine_attr *attr, weir_domain *domain);
 
-/**
- * The domain that was set, or NULL.
- *
- * Thread safety: one thread at a time per object. Blocking: never.
- * Ownership: *out_domain is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
- * Errors: INVALID_ARGUMENT.
- */
+/** The domain that was set, or NULL. */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_get_domain(const weir_engine_attr *attr, weir_domain **out_domain);
 
 /**
  * The engine's name in texts, instead of its device's: as in weir_domain_create, or "" for none (the default). If
  * another engine of the domain has it, this one's gets a number, as in "encoder#2". Engines without a name of their
  * own share their device's name, "cpu:0".
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors:
- * INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_name(weir_engine_attr *attr, const char *name);
 
-/**
- * Copies the name that was set, "" if none.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
- */
+/** Copies the name that was set, "" if none. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_engine_attr_get_name(const weir_engine_attr *attr,
@@ -1953,9 +1769,6 @@ weir_status weir_engine_attr_get_name(const weir_engine_attr *attr,
  * Copies the engine's name as all texts print it: its own name, else its device's, after the domain's: "cpu:0",
  * "encoder", "torch/cpu:0", "torch/encoder#2". Engines of two domains never have the same name; in one domain engines
  * without a name of their own may.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1974,8 +1787,7 @@ weir_status weir_engine_get_name(const weir_engine *engine,
  * rest of such a run is covered if it was started on a stream of the domain. Work that waits for another domain's (an
  * event, a run over engines of both) is waited for with that.
  *
- * Thread safety: any thread. Blocking: as weir_sync_devices. Ownership: the caller's array. Errors: those of
- * weir_sync_devices; INVALID_ARGUMENT.
+ * Blocking: as weir_sync_devices. Errors: those of weir_sync_devices.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2249,8 +2061,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_kernel_attr_get_cost_ns(const weir_kern
 /**
  * The inputs, an array of num_inputs views.
  *
- * Thread safety: any thread, during the call. Blocking: never. Ownership: borrowed, valid until compute returns.
- * Errors: INVALID_ARGUMENT.
+ * Thread safety: any thread, during the call. Ownership: borrowed, valid until compute returns.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2261,8 +2072,7 @@ weir_status weir_kernel_context_get_inputs(const weir_kernel_context *context,
 /**
  * The outputs, an array of num_outputs views.
  *
- * Thread safety: any thread, during the call. Blocking: never. Ownership: borrowed, valid until compute returns.
- * Errors: INVALID_ARGUMENT.
+ * Thread safety: any thread, during the call. Ownership: borrowed, valid until compute returns.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2273,7 +2083,7 @@ weir_status weir_kernel_context_get_outputs(const weir_kernel_context *context,
 /**
  * The number of slots that a region of this call can have: pieces that run at once, the calling thread included.
  *
- * Thread safety: any thread, during the call. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ * Thread safety: any thread, during the call.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2284,8 +2094,8 @@ weir_status weir_kernel_context_get_num_slots(const weir_kernel_context *context
  * The scratch memory of a slot: desc->scratch_bytes bytes, aligned to 64, contents undefined; NULL if
  * scratch_bytes is 0. Slot 0 may be used outside of a region.
  *
- * Thread safety: any thread, during the call. Blocking: never. Ownership: borrowed, valid until compute returns.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (slot).
+ * Thread safety: any thread, during the call. Ownership: borrowed, valid until compute returns. Errors: OUT_OF_RANGE
+ * (slot).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2296,10 +2106,8 @@ weir_status weir_kernel_context_get_scratch(const weir_kernel_context *context,
 /**
  * As weir_parallel_for, on the pool and with the slots of this call.
  *
- * Thread safety: any thread, during the call. Blocking: until all pieces have returned. Ownership: arg is the
- * caller's.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (n < 0); CANCELLED if the run was cancelled; else the first nonzero
- * status that fn returned.
+ * Thread safety: any thread, during the call. Blocking: until all pieces have returned. Errors: OUT_OF_RANGE (n < 0);
+ * CANCELLED if the run was cancelled; else the first nonzero status that fn returned.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2312,10 +2120,8 @@ weir_status weir_kernel_context_parallel_for(const weir_kernel_context *context,
 /**
  * As weir_parallel_nd, on the pool and with the slots of this call.
  *
- * Thread safety: any thread, during the call. Blocking: until all pieces have returned. Ownership: arg is the
- * caller's; the arrays are only read during the call.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE; CANCELLED if the run was cancelled; else the first nonzero status that fn
- * returned.
+ * Thread safety: any thread, during the call. Blocking: until all pieces have returned. Errors: OUT_OF_RANGE;
+ * CANCELLED if the run was cancelled; else the first nonzero status that fn returned.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2330,7 +2136,7 @@ weir_status weir_kernel_context_parallel_nd(const weir_kernel_context *context,
 /**
  * Whether the run was cancelled or has failed elsewhere (1), so that the result is not needed any more, or not (0).
  *
- * Thread safety: any thread, during the call. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ * Thread safety: any thread, during the call.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2341,8 +2147,7 @@ weir_status weir_kernel_context_is_cancelled(const weir_kernel_context *context,
  * Makes the kernel fail with a code and a text, regardless of the status that compute returns. The first failure
  * counts.
  *
- * Thread safety: any thread, during the call. Blocking: never. Ownership: message is copied.
- * Errors: INVALID_ARGUMENT (NULL, bad UTF-8, code is WEIR_OK or no code).
+ * Thread safety: any thread, during the call. Errors: INVALID_ARGUMENT (NULL, bad UTF-8, code is WEIR_OK or no code).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2360,8 +2165,8 @@ weir_status weir_kernel_context_fail(weir_kernel_context *context,
  *
  * Thread safety: any thread, once per call. Blocking: never; later nodes run on threads of the pool, or in the thread
  * that waits for the run, and here only if the run's pool runs submitted work in the calling thread, or refuses it and
- * the run is on an asynchronous stream. Ownership: done ends here; text is copied. Errors: INVALID_ARGUMENT (NULL, no
- * completion, status is no code, bad UTF-8); FAILED_PRECONDITION if the call was completed before.
+ * the run is on an asynchronous stream. Ownership: done ends here. Errors: INVALID_ARGUMENT (NULL, no completion,
+ * status is no code, bad UTF-8); FAILED_PRECONDITION if the call was completed before.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_completion_done(weir_completion *done, weir_status status, const char *text);
 
@@ -2372,9 +2177,9 @@ WEIR_API WEIR_NODISCARD weir_status weir_completion_done(weir_completion *done, 
  * returned; active runs then end after their running kernels, and the rest is not begun. A cancel or a deadline of the
  * surrounding run ends these runs too. `count` may differ from call to call; 0 does nothing.
  *
- * Thread safety: any thread, during the call. Blocking: until all runs are over. Ownership: the arrays are only read
- * during the call. Errors: those of weir_program_run, with the number of the run; OUT_OF_RANGE (count); CANCELLED if
- * the run was cancelled; FAILED_PRECONDITION for a program with kernels that complete later, in a worker of a pool.
+ * Thread safety: any thread, during the call. Blocking: until all runs are over. Errors: those of weir_program_run,
+ * with the number of the run; OUT_OF_RANGE (count); CANCELLED if the run was cancelled; FAILED_PRECONDITION for a
+ * program with kernels that complete later, in a worker of a pool.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2417,10 +2222,9 @@ weir_status weir_kernel_create_named(weir_engine *engine,
  * The memory belongs to the program and is kept from run to run; it grows, with memory of the engine's, when a run
  * needs more than all runs before.
  *
- * Thread safety: any thread, during the call. Blocking: never. Ownership: *out_data is borrowed, valid until compute
- * returns. Errors: INVALID_ARGUMENT (NULL, dims against the declared shape; the text names node and output);
- * OUT_OF_RANGE (index, size overflows); FAILED_PRECONDITION (an output of a fixed shape, or allocated before);
- * RESOURCE_EXHAUSTED.
+ * Thread safety: any thread, during the call. Ownership: *out_data is borrowed, valid until compute returns. Errors:
+ * INVALID_ARGUMENT (NULL, dims against the declared shape; the text names node and output); OUT_OF_RANGE (index, size
+ * overflows); FAILED_PRECONDITION (an output of a fixed shape, or allocated before); RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2433,8 +2237,6 @@ weir_status weir_kernel_context_allocate_output(const weir_kernel_context *conte
 /**
  * Frees the memory that the program keeps for later runs: all values, and the blocks of dynamic ones, which otherwise
  * stay as large as the largest run needed. The next run allocates again. Active runs keep theirs.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_program_trim(weir_program *program);
 
@@ -2478,26 +2280,16 @@ typedef uint64_t weir_node;
 /** Where a node runs: one of enum weir_placement_value. */
 typedef uint32_t weir_placement;
 
-/**
- * Creates an empty graph. `name` (may be NULL) appears in error texts and dumps.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_graph; name is copied.
- * Errors: INVALID_ARGUMENT.
- */
+/** Creates an empty graph. `name` (may be NULL) appears in error texts and dumps. */
 WEIR_API WEIR_NODISCARD weir_status weir_graph_create(const char *name, weir_graph **out_graph);
 
-/**
- * Destroys a graph under construction. NULL does nothing. Programs compiled from it live on.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
- */
+/** Destroys a graph under construction. NULL does nothing. Programs compiled from it live on. */
 WEIR_API void weir_graph_destroy(weir_graph *graph);
 
 /**
  * Adds an input: a tensor that is passed to each run. Runs take inputs in the order in which they were added.
  * Dimensions of `desc` may be WEIR_DIM_DYNAMIC: each run passes a tensor that fits.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: name and desc are copied.
  * Errors: INVALID_ARGUMENT (NULL, bad UTF-8, empty name, bad desc); ALREADY_EXISTS (name).
  */
 WEIR_API
@@ -2511,9 +2303,7 @@ weir_status weir_graph_add_input(weir_graph *graph,
  * Adds a constant. The program keeps the tensor; its contents must not change any more. It may be in the memory of any
  * engine that the program is compiled for: nodes of that engine read it in place. It is copied to other engines.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
- * tensor.
- * Errors: INVALID_ARGUMENT; ALREADY_EXISTS (name).
+ * Errors: ALREADY_EXISTS (name).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2527,8 +2317,6 @@ weir_status weir_graph_add_constant(weir_graph *graph,
  * out_node (may be NULL) receives the node, for control edges. Values of nodes added later cannot be used here, so
  * only control edges can close a cycle, which is an error of compile. weir_graph_set_back_edge closes a loop.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
- * kernel; name is copied.
  * Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs); ALREADY_EXISTS (name).
  */
 WEIR_API
@@ -2551,9 +2339,8 @@ weir_status weir_graph_add_kernel(weir_graph *graph,
  * inner run, and the rules for programs with such kernels hold for the graph. Kernels that may block run on the pool
  * that the inner program was compiled with.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
- * program; name is copied. Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs, a program with
- * outputs that may be absent); ALREADY_EXISTS (name).
+ * Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs, a program with outputs that may be
+ * absent); ALREADY_EXISTS (name).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2572,9 +2359,7 @@ weir_status weir_graph_add_program(weir_graph *graph,
  * with arg when graph and programs are gone. Calls of several runs may overlap. out_node (may be NULL) receives the
  * node, for control edges.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: arg passes to the graph if destroy
- * is given.
- * Errors: INVALID_ARGUMENT; ALREADY_EXISTS (name).
+ * Ownership: arg passes to the graph if destroy is given. Errors: ALREADY_EXISTS (name).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2589,7 +2374,6 @@ weir_status weir_graph_add_task(weir_graph *graph,
 /**
  * Makes `to` wait for `from`, without data.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT (foreign node, an edge to itself).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_graph_add_control_edge(weir_graph *graph, weir_node from, weir_node to);
@@ -2599,7 +2383,6 @@ WEIR_API WEIR_NODISCARD weir_status weir_graph_add_control_edge(weir_graph *grap
  * default), WEIR_FORWARD_NEVER, or the index of the input whose memory it must be; weir_graph_compile refuses the
  * graph if that is impossible.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT (foreign node, no kernel, input below WEIR_FORWARD_NEVER); OUT_OF_RANGE (output, input).
  */
 WEIR_API
@@ -2613,7 +2396,6 @@ weir_status weir_graph_set_forwarding(weir_graph *graph,
  * Makes a value an output of the graph: each run writes it into a tensor that it is passed. Runs take outputs in the
  * order in which they were added.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
  * Errors: INVALID_ARGUMENT (foreign value); ALREADY_EXISTS (name of another output).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_graph_add_output(weir_graph *graph, const char *name, weir_value value);
@@ -2677,6 +2459,9 @@ typedef enum weir_port_kind_value {
   WEIR_PORT_INPUT = 1,
   WEIR_PORT_OUTPUT = 2
 } weir_port_kind_value;
+
+/** Inputs or outputs of a program: one of enum weir_port_kind_value. */
+typedef uint32_t weir_port_kind;
 
 /** Whether work on devices is recorded: one of enum weir_segments_value. */
 typedef uint32_t weir_segments;
@@ -2763,9 +2548,6 @@ typedef struct weir_program_info {
   uint64_t running;
 } weir_program_info;
 
-/** Inputs or outputs of a program: one of enum weir_port_kind_value. */
-typedef uint32_t weir_port_kind;
-
 /** An input or output of a program. */
 typedef struct weir_port_info {
   /** sizeof(weir_port_info), set by the caller before the call. */
@@ -2779,33 +2561,27 @@ typedef struct weir_port_info {
 } weir_port_info;
 
 /**
- * Declares that runs receive input `input`, by index in the order in which inputs were added, in memory of `engine`:
- * nodes on that engine read the tensor in place, others read a copy, made once for each engine. NULL, the default, is
- * the program's own engine, a CPU engine. The engine must be among those of weir_graph_compile, and runs refuse a
- * tensor on another one. A program with inputs or outputs on other engines than the CPU's cannot be a node of another
- * graph (weir_graph_add_program).
+ * Declares that runs receive input or output `index`, in the order in which they were added, in memory of `engine`.
+ * Nodes on that engine read an input in place, others read a copy, made once for each engine. A node on that engine
+ * writes an output directly into the tensor; otherwise the value is copied there as soon as it is done. NULL, the
+ * default, is the program's own engine, a CPU engine. The engine must be among those of weir_graph_compile, and runs
+ * refuse a tensor on another one. A program with inputs or outputs on other engines than the CPU's cannot be a node of
+ * another graph (weir_graph_add_program).
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
- * engine. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (input).
+ * Errors: OUT_OF_RANGE (index).
  */
-WEIR_API WEIR_NODISCARD weir_status weir_graph_set_input_engine(weir_graph *graph, size_t input, weir_engine *engine);
-
-/**
- * Declares that runs receive output `output`, by index in the order in which outputs were added, in memory of
- * `engine`. A node on that engine writes its value directly into the tensor; otherwise the value is copied there as
- * soon as it is done. The rest as for weir_graph_set_input_engine.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
- * engine. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (output).
- */
-WEIR_API WEIR_NODISCARD weir_status weir_graph_set_output_engine(weir_graph *graph, size_t output, weir_engine *engine);
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_graph_set_port_engine(weir_graph *graph,
+                                       weir_port_kind kind,
+                                       size_t index,
+                                       weir_engine *engine);
 
 /**
  * Sets how the engine of a kernel's node is chosen: one of enum weir_placement_value. The compile report
  * (weir_program_report) shows the choice for each node that was open, and the reason; the same graph and the same list
  * of engines give the same choice.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT (foreign node, no kernel, placement).
  */
 WEIR_API
@@ -2819,23 +2595,22 @@ weir_status weir_graph_set_placement(weir_graph *graph,
  * kernel without outputs depends are left out. The graph may be changed and compiled again. options may be NULL.
  *
  * A node runs on the engine of its kernel, unless weir_graph_set_placement or the options leave it open. The first CPU
- * engine among `engines` is the program's own: inputs and outputs are in its memory, unless
- * weir_graph_set_input_engine or weir_graph_set_output_engine say otherwise, and runs use its pool by default. Values
- * shared by nodes on different engines are copied, once for each engine, as soon as they are available and while other
- * work continues; the program keeps memory and streams on the other engines for each concurrent run
- * (weir_engine_attr_set_max_streams). In a branch or a loop that the host executes in part, values that one engine
- * computes and reads stay in its memory; the others are copied. A loop with parallel_iterations K whose values cross
- * between the host and an engine overlaps its iterations: it has memory on the engine for K + 1 of them, or for fewer
- * where that would be more than an eighth of it. weir_program_report counts copies, streams, events and waits.
+ * engine among `engines` is the program's own: inputs and outputs are in its memory, unless weir_graph_set_port_engine
+ * says otherwise, and runs use its pool by default. Values shared by nodes on different engines are copied, once for
+ * each engine, as soon as they are available and while other work continues; the program keeps memory and streams on
+ * the other engines for each concurrent run (weir_engine_attr_set_max_streams). In a branch or a loop that the host
+ * executes in part, values that one engine computes and reads stay in its memory; the others are copied. A loop with
+ * parallel_iterations K whose values cross between the host and an engine overlaps its iterations: it has memory on
+ * the engine for K + 1 of them, or for fewer where that would be more than an eighth of it. weir_program_report counts
+ * copies, streams, events and waits.
  *
- * Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
- * *out_program; the program takes references to kernels, constants and engines. Errors: INVALID_ARGUMENT, with the
- * names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel or constant of a device that none of the
- * engines is for, no CPU engine; UNIMPLEMENTED for nodes on other engines than the CPU's with values whose shape is
- * known only at run time, and for a kernel that completes later or may block (weir_host_kernel_desc) with inputs or
- * outputs of such a shape: its arguments and the memory for its outputs are fixed when the graph is compiled;
- * FAILED_PRECONDITION for a kernel that may block, without a pool for such; OUT_OF_RANGE if sizes overflow;
- * RESOURCE_EXHAUSTED.
+ * Thread safety: one thread at a time per graph. Ownership: the program takes references to kernels, constants and
+ * engines. Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a
+ * kernel or constant of a device that none of the engines is for, no CPU engine; UNIMPLEMENTED for nodes on other
+ * engines than the CPU's with values whose shape is known only at run time, and for a kernel that completes later or
+ * may block (weir_host_kernel_desc) with inputs or outputs of such a shape: its arguments and the memory for its
+ * outputs are fixed when the graph is compiled; FAILED_PRECONDITION for a kernel that may block, without a pool for
+ * such; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2849,34 +2624,20 @@ weir_status weir_graph_compile(const weir_graph *graph,
  * Fills *out_options with what the program was compiled with. A placement that was left open is
  * WEIR_PLACEMENT_KERNEL.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set; its pool is borrowed and
- * lives as long as the program. Errors: INVALID_ARGUMENT.
+ * Ownership: its pool is borrowed and lives as long as the program.
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_program_get_options(const weir_program *program,
                                      weir_compile_options *out_options);
 
-/**
- * Takes one more reference.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
- */
+/** Takes one more reference. */
 WEIR_API WEIR_NODISCARD weir_status weir_program_retain(weir_program *program);
 
-/**
- * Gives up one reference. NULL does nothing. Runs hold references of their own.
- *
- * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
- */
+/** Gives up one reference. NULL does nothing. Runs hold references of their own. */
 WEIR_API void weir_program_release(weir_program *program);
 
-/**
- * Describes the program: its ports and nodes, and the runs that have begun, ended, failed, and are active.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
- * INVALID_ARGUMENT.
- */
+/** Describes the program: its ports and nodes, and the runs that have begun, ended, failed, and are active. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_program_get_info(const weir_program *program,
@@ -2885,8 +2646,7 @@ weir_status weir_program_get_info(const weir_program *program,
 /**
  * Describes input or output `index` of the program.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set; its engine is borrowed.
- * Errors: INVALID_ARGUMENT (NULL, unknown kind, struct_size); OUT_OF_RANGE (index).
+ * Ownership: its engine is borrowed. Errors: OUT_OF_RANGE (index).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2955,7 +2715,7 @@ typedef struct weir_run_options {
    * program's inputs, but those that none of its nodes needs are ignored and may be NULL.
    *
    * Such runs count in the program's counters and node figures. The costs that the program learns
-   * (weir_program_save_profile) are those of whole runs; a part begins with the costs known for the whole, and then
+   * (weir_program_save_costs) are those of whole runs; a part begins with the costs known for the whole, and then
    * learns its own.
    */
   const size_t *outputs;
@@ -2992,17 +2752,16 @@ typedef struct weir_run_options {
  * stream's pool, as host functions do (weir_enqueue_task), with helpers from it or from the program's first engine. On
  * another stream, or without one, tensors on devices must be ready when the run begins.
  *
- * An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create_dynamic), or to a
- * tensor of exactly the run's shape. It is written only if the run succeeds.
+ * An output whose shape is open (WEIR_DIM_DYNAMIC) goes to a dynamic tensor (weir_tensor_create), or to a tensor of
+ * exactly the run's shape. It is written only if the run succeeds.
  *
  * Thread safety: any thread; any number of runs of one program at once, with separate outputs. Blocking: until done
  * with a NULL or synchronous stream; never on an asynchronous one. Ownership: the tensors stay alive until the run is
- * done; the arrays are copied; options may be NULL. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine,
- * overlap of an output with an input or another output; the text names input or output); FAILED_PRECONDITION if the
- * stream has failed, if the host is capturing it and the run cannot be part of that (docs/cuda.md), or for
- * options->outputs without partial runs; OUT_OF_RANGE for an output that the program does not have;
- * RESOURCE_EXHAUSTED; if it blocks, also the failure of a node, and
- * FAILED_PRECONDITION or OUT_OF_RANGE if a tensor is too small for an output of open shape.
+ * done; options may be NULL. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap of an output with an
+ * input or another output; the text names input or output); FAILED_PRECONDITION if the stream has failed, if the host
+ * is capturing it and the run cannot be part of that (docs/cuda.md), or for options->outputs without partial runs;
+ * OUT_OF_RANGE for an output that the program does not have; RESOURCE_EXHAUSTED; if it blocks, also the failure of a
+ * node, and FAILED_PRECONDITION or OUT_OF_RANGE if a tensor is too small for an output of open shape.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3018,9 +2777,8 @@ weir_status weir_program_run(weir_program *program,
  * As weir_program_run on an asynchronous stream, with a handle to wait for this run alone, to cancel it, and to read
  * its error. The failure of such a run belongs to the handle and not to the stream: the stream continues.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_run; else as
- * weir_program_run.
- * Errors: those of weir_program_run; INVALID_ARGUMENT if the stream is NULL or not asynchronous.
+ * Ownership: else as weir_program_run. Errors: those of weir_program_run; INVALID_ARGUMENT if the stream is NULL or
+ * not asynchronous.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3043,10 +2801,10 @@ weir_status weir_program_start(weir_program *program,
  * run; a deadline counts from the call. Inside of kernels weir_kernel_context_run_program does the same with the
  * kernel's pool.
  *
- * Thread safety: any thread. Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are
- * only read during the call; options may be NULL. Errors: those of weir_program_run, with the number of the run
- * (FAILED_PRECONDITION for kernels that complete later in a worker of a pool comes before anything is run);
- * OUT_OF_RANGE (count); INVALID_ARGUMENT also for options->absent and options->notice.
+ * Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are only read during the call;
+ * options may be NULL. Errors: those of weir_program_run, with the number of the run (FAILED_PRECONDITION for kernels
+ * that complete later in a worker of a pool comes before anything is run); OUT_OF_RANGE (count); INVALID_ARGUMENT also
+ * for options->absent and options->notice.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -3058,36 +2816,23 @@ weir_status weir_program_run_many(weir_program *program,
                                   size_t num_outputs,
                                   const weir_run_options *options);
 
-/**
- * Takes one more reference.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
- */
+/** Takes one more reference. */
 WEIR_API WEIR_NODISCARD weir_status weir_run_retain(weir_run *run);
 
-/**
- * Gives up one reference. NULL does nothing. The run itself continues.
- *
- * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
- */
+/** Gives up one reference. NULL does nothing. The run itself continues. */
 WEIR_API void weir_run_release(weir_run *run);
 
 /**
  * Waits until the run is done, and returns its status.
  *
- * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE =
- * no limit). Meanwhile it works on the run, as weir_stream_synchronize does. Ownership: none. Errors:
- * INVALID_ARGUMENT; DEADLINE_EXCEEDED (the run continues); FAILED_PRECONDITION if waiting here would block a worker
- * that the run needs; else the status of the run: the first node's failure, CANCELLED, or ABORTED if the stream had
- * failed before it.
+ * Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE = no limit). Meanwhile it
+ * works on the run, as weir_stream_synchronize does. Errors: DEADLINE_EXCEEDED (the run continues);
+ * FAILED_PRECONDITION if waiting here would block a worker that the run needs; else the status of the run: the first
+ * node's failure, CANCELLED, or ABORTED if the stream had failed before it.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_run_synchronize(weir_run *run, uint64_t timeout_ns);
 
-/**
- * Whether the run is done (1) or not (0), regardless of failure.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
+/** Whether the run is done (1) or not (0), regardless of failure. */
 WEIR_API WEIR_NODISCARD weir_status weir_run_query(const weir_run *run, int32_t *out_done);
 
 /**
@@ -3096,9 +2841,9 @@ WEIR_API WEIR_NODISCARD weir_status weir_run_query(const weir_run *run, int32_t 
  * any number of notices, which arrive in order. They belong to the run, not to the handle, and arrive even if all
  * handles were released. To ask in the call that starts the run, see weir_run_options.
  *
- * Thread safety: any thread. Blocking: never; the function and release run here if the run is done. Ownership:
- * `notice` is read during the call; its ctx is released with `release`. Errors: INVALID_ARGUMENT (NULL, neither
- * function nor eventfd, an event_fd that is no eventfd or that blocks); RESOURCE_EXHAUSTED.
+ * Blocking: never; the function and release run here if the run is done. Ownership: `notice` is read during the call;
+ * its ctx is released with `release`. Errors: INVALID_ARGUMENT (NULL, neither function nor eventfd, an event_fd that
+ * is no eventfd or that blocks); RESOURCE_EXHAUSTED.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_run_notify(weir_run *run, const weir_notice *notice);
 
@@ -3106,8 +2851,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_run_notify(weir_run *run, const weir_no
  * Cancels the run: running kernels come to their end, nothing else is begun, and the outputs are undefined. A run that
  * is done is left alone. The program can be run again at once.
  *
- * Thread safety: any thread. Blocking: never (weir_run_synchronize waits for the end). Ownership: none. Errors:
- * INVALID_ARGUMENT.
+ * Blocking: never (weir_run_synchronize waits for the end).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_run_cancel(weir_run *run);
 

@@ -77,7 +77,7 @@ static weir_program *compile(weir_engine *cpu, weir_engine *engine, int by_devic
     OK(weir_graph_create("branches", &graph));
     OK(weir_graph_add_input(graph, "x", &desc, &values[0]));
     OK(weir_graph_add_input(graph, "limit", &desc, &values[1]));
-    for (size_t i = 0; i < 2; i++) OK(weir_graph_set_input_engine(graph, i, engine));
+    for (size_t i = 0; i < 2; i++) OK(weir_graph_set_port_engine(graph, WEIR_PORT_INPUT, i, engine));
     OK(weir_graph_add_kernel(graph, "less", less, values, 2, &predicate, 1, NULL));
     value = values[0];
     for (int i = 0; i < IFS; i++) {
@@ -88,7 +88,7 @@ static weir_program *compile(weir_engine *cpu, weir_engine *engine, int by_devic
             &value, 1, NULL));
     }
     OK(weir_graph_add_output(graph, "y", value));
-    OK(weir_graph_set_output_engine(graph, 0, engine));
+    OK(weir_graph_set_port_engine(graph, WEIR_PORT_OUTPUT, 0, engine));
     const weir_compile_options options = {
         .struct_size = sizeof options, .flags = by_device ? 0 : WEIR_COMPILE_NO_DEVICE_CONTROL};
     OK(weir_graph_compile(graph, engines, 2, &options, &program));

@@ -131,7 +131,7 @@ static void compile(side *s, weir_engine *cpu, int way) {
     for (size_t i = 0; i < MOST_INPUTS; i++) kernels[i] = spin_kernel(engine, s->cycles, s->blocks, i + 1);
     OK(weir_graph_create(s->d->name, &graph));
     OK(weir_graph_add_input(graph, "x", &desc, &input));
-    OK(weir_graph_set_input_engine(graph, 0, engine));
+    OK(weir_graph_set_port_engine(graph, WEIR_PORT_INPUT, 0, engine));
     s->num_outputs = 0;
     for (int node = 0; node < NODES; node++) {
         const int count = s->d->num_inputs[node];
@@ -142,7 +142,7 @@ static void compile(side *s, weir_engine *cpu, int way) {
         OK(weir_graph_add_kernel(graph, name, kernels[count - 1], from, (size_t)count, &values[node], 1, NULL));
         if (!s->d->is_end[node]) continue;
         OK(weir_graph_add_output(graph, name, values[node]));
-        OK(weir_graph_set_output_engine(graph, s->num_outputs, engine));
+        OK(weir_graph_set_port_engine(graph, WEIR_PORT_OUTPUT, s->num_outputs, engine));
         s->outputs[way][s->num_outputs++] = floats_on(engine, 1);
     }
     const weir_compile_options options = {.struct_size = sizeof options, .segments = segments[way]};

@@ -88,7 +88,7 @@ static weir_program *compile(weir_engine *cpu, weir_engine *engine, weir_kernel 
     weir_value value = {0};
     OK(weir_graph_create("line", &graph));
     OK(weir_graph_add_input(graph, "x", &desc, &value));
-    OK(weir_graph_set_input_engine(graph, 0, engine));
+    OK(weir_graph_set_port_engine(graph, WEIR_PORT_INPUT, 0, engine));
     for (int i = 0; i < length; i++) {
         char name[32];
         snprintf(name, sizeof name, "%d", i);
@@ -97,7 +97,7 @@ static weir_program *compile(weir_engine *cpu, weir_engine *engine, weir_kernel 
         value = next;
     }
     OK(weir_graph_add_output(graph, "y", value));
-    OK(weir_graph_set_output_engine(graph, 0, engine));
+    OK(weir_graph_set_port_engine(graph, WEIR_PORT_OUTPUT, 0, engine));
     const weir_compile_options options = {.struct_size = sizeof options, .segments = segments};
     OK(weir_graph_compile(graph, engines, 2, &options, &program));
     weir_graph_destroy(graph);

@@ -83,12 +83,12 @@ static weir_program *compile(weir_engine *cpu, weir_engine *engine, weir_kernel 
     OK(weir_graph_create("loop", &graph));
     OK(weir_graph_add_input(graph, "x", &desc, &values[0]));
     OK(weir_graph_add_input(graph, "limit", &desc, &values[1]));
-    for (size_t i = 0; i < 2; i++) OK(weir_graph_set_input_engine(graph, i, engine));
+    for (size_t i = 0; i < 2; i++) OK(weir_graph_set_port_engine(graph, WEIR_PORT_INPUT, i, engine));
     OK(weir_graph_add_while(graph, "while", &(weir_while_desc){.struct_size = sizeof(weir_while_desc),
         .cond_graph = condition, .body_graph = body, .variables = &values[0], .num_variables = 1,
         .invariants = &values[1], .num_invariants = 1}, &last, NULL));
     OK(weir_graph_add_output(graph, "x", last));
-    OK(weir_graph_set_output_engine(graph, 0, engine));
+    OK(weir_graph_set_port_engine(graph, WEIR_PORT_OUTPUT, 0, engine));
     const weir_compile_options options = {
         .struct_size = sizeof options, .flags = by_device ? 0 : WEIR_COMPILE_NO_DEVICE_CONTROL};
     OK(weir_graph_compile(graph, engines, 2, &options, &program));

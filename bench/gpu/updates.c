@@ -122,7 +122,7 @@ static void compile(updates *u, weir_engine *cpu, weir_engine *engine, weir_kern
     weir_value input = {0};
     OK(weir_graph_create("chains", &graph));
     OK(weir_graph_add_input(graph, "x", &desc, &input));
-    OK(weir_graph_set_input_engine(graph, 0, engine));
+    OK(weir_graph_set_port_engine(graph, WEIR_PORT_INPUT, 0, engine));
     u->chains = (size_t)chains;
     for (int chain = 0; chain < chains; chain++) {
         weir_value value = input;
@@ -135,7 +135,7 @@ static void compile(updates *u, weir_engine *cpu, weir_engine *engine, weir_kern
         }
         snprintf(name, sizeof name, "end %d", chain);
         OK(weir_graph_add_output(graph, name, value));
-        OK(weir_graph_set_output_engine(graph, (size_t)chain, engine));
+        OK(weir_graph_set_port_engine(graph, WEIR_PORT_OUTPUT, (size_t)chain, engine));
         u->outputs[chain] = floats_on(engine, 1);
     }
     OK(weir_graph_compile(graph, engines, 2, NULL, &u->program));

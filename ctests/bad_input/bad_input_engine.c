@@ -114,12 +114,6 @@ static void rows_of_engines(void) {
 
     ROW(weir_engine_retain, (NULL), INVALID, "engine is NULL");
     ROW(weir_engine_retain, (WRONG(threadpool)), INVALID, "engine: expected an engine, got a threadpool");
-    ROW(weir_engine_get_kind, (NULL, &out.u32), INVALID, "engine is NULL");
-    ROW(weir_engine_get_kind, (good.engine, NULL), INVALID, "out_kind is NULL");
-    ROW(weir_engine_get_kind, (WRONG(engine_attr), &out.u32), INVALID, "engine: expected an engine, got an engine_attr");
-    ROW(weir_engine_get_index, (NULL, &out.u32), INVALID, "engine is NULL");
-    ROW(weir_engine_get_index, (good.engine, NULL), INVALID, "out_index is NULL");
-    ROW(weir_engine_get_index, (WRONG(kernel), &out.u32), INVALID, "engine: expected an engine, got a kernel");
     ROW(weir_engine_get_attr, (NULL, NEW(lent_engine_attr)), INVALID, "engine is NULL");
     ROW(weir_engine_get_attr, (good.engine, NULL), INVALID, "out_attr is NULL");
     ROW(weir_engine_get_attr, (WRONG(stream), NEW(lent_engine_attr)),

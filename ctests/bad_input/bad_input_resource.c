@@ -80,8 +80,6 @@ static void rows_of_names(weir_resource *variable) {
     ROW(weir_resource_get_info, (NULL, &info), INVALID, "resource is NULL");
     ROW(weir_resource_get_info, (variable, NULL), INVALID, "out_info is NULL");
     ROW(weir_resource_get_info, (variable, &short_info), INVALID, "out_info->struct_size is 8");
-    ROW(weir_resource_get_id, (NULL, &out.u64), INVALID, "resource is NULL");
-    ROW(weir_resource_get_id, (variable, NULL), INVALID, "out_id is NULL");
     ROW(weir_resource_from_id, (NULL, 1, NEW(resource)), INVALID, "engine is NULL");
     ROW(weir_resource_from_id, (good.engine, 1, NULL), INVALID, "out_resource is NULL");
     ROW(weir_resource_from_id, (good.engine, 0, NEW(resource)), WEIR_NOT_FOUND, "resource 0x0 of engine cpu:0 was destroyed");
@@ -199,9 +197,6 @@ static void rows_of_tables(weir_resource *variable, weir_resource *table) {
     ROW(weir_table_find, (table, NULL, NULL, rows, sizeof rows, &out.size, NULL), INVALID, "keys is NULL");
     ROW(weir_table_find, (table, &keys, NULL, NULL, sizeof rows, &out.size, NULL), INVALID, "out_rows is NULL");
     ROW(weir_table_find, (table, &keys, NULL, rows, 12, &out.size, NULL), INVALID, "rows has 12 bytes");
-    ROW(weir_table_size, (NULL, &out.size), INVALID, "table is NULL");
-    ROW(weir_table_size, (variable, &out.size), INVALID, "is no table");
-    ROW(weir_table_size, (table, NULL), INVALID, "out_count is NULL");
     ROW(weir_table_export, (NULL, &contents), INVALID, "table is NULL");
     ROW(weir_table_export, (variable, &contents), INVALID, "is no table");
     ROW(weir_table_export, (table, NULL), INVALID, "contents is NULL");

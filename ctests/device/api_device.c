@@ -391,14 +391,12 @@ static void test_all(void) {
     CHECK_EQ(made, count);
     weir_engine_kind last = 0;
     for (size_t i = 0; i < made; i++) {
-        weir_engine_kind kind = 0;
-        uint32_t index = 0;
-        CHECK_OK(weir_engine_get_kind(engines[i], &kind));
-        CHECK_OK(weir_engine_get_index(engines[i], &index));
-        CHECK(kind >= last && kind != WEIR_ENGINE_EMULATED);
-        CHECK(i > 0 || kind == WEIR_ENGINE_CPU);
-        if (kind == on.kind) CHECK_EQ(index, found++);
-        last = kind;
+        weir_engine_info info = {.struct_size = sizeof info};
+        CHECK_OK(weir_engine_get_info(engines[i], &info));
+        CHECK(info.kind >= last && info.kind != WEIR_ENGINE_EMULATED);
+        CHECK(i > 0 || info.kind == WEIR_ENGINE_CPU);
+        if (info.kind == on.kind) CHECK_EQ(info.index, found++);
+        last = info.kind;
     }
     CHECK_EQ(found, devices);
     CHECK(engines[made] == NULL);

@@ -200,8 +200,8 @@ static weir_status compile_drawn(uint64_t seed, weir_engine *engine, weir_engine
         draw_nodes(&d, graph, &p, 6, 2, outputs);
         CHECK_OK(weir_graph_add_output(graph, "y", outputs[0]));
         CHECK_OK(weir_graph_add_output(graph, "z", outputs[1]));
-        for (size_t i = 0; resident && i < 6; i++) CHECK_OK(weir_graph_set_input_engine(graph, i, engine));
-        for (size_t i = 0; resident && i < 2; i++) CHECK_OK(weir_graph_set_output_engine(graph, i, engine));
+        for (size_t i = 0; resident && i < 6; i++) CHECK_OK(weir_graph_set_port_engine(graph, WEIR_PORT_INPUT, i, engine));
+        for (size_t i = 0; resident && i < 2; i++) CHECK_OK(weir_graph_set_port_engine(graph, WEIR_PORT_OUTPUT, i, engine));
         const weir_compile_options options = {.struct_size = sizeof options, .segments = segments};
         status = weir_graph_compile(graph, engines, engine == cpu ? 1 : 2, &options, out);
         weir_graph_destroy(graph);

@@ -58,9 +58,9 @@ static void leave(board *b) {
 static weir_stream *stream_on(weir_engine *engine, weir_threadpool *pool) {
     weir_stream_attr *attr = NULL;
     weir_stream *stream = NULL;
-    weir_engine_kind kind = 0;
-    CHECK_OK(weir_engine_get_kind(engine, &kind));
-    CHECK_OK(weir_stream_attr_create(kind, &attr));
+    weir_engine_info info = {.struct_size = sizeof info};
+    CHECK_OK(weir_engine_get_info(engine, &info));
+    CHECK_OK(weir_stream_attr_create(info.kind, &attr));
     CHECK_OK(weir_stream_attr_set_threadpool(attr, pool));
     CHECK_OK(weir_stream_attr_set_priority(attr, 7));
     CHECK_OK(weir_stream_create(engine, WEIR_STREAM_ASYNCHRONOUS, attr, &stream));

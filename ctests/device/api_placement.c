@@ -64,8 +64,8 @@ static weir_program *make_step(weir_engine *cpu, weir_engine *engine) {
     CHECK_OK(weir_graph_add_input(graph, "x", &desc, &values[1]));
     CHECK_OK(weir_graph_add_kernel(graph, "add", add, values, 2, &next, 1, NULL));
     CHECK_OK(weir_graph_add_output(graph, "next", next));
-    CHECK_OK(weir_graph_set_input_engine(graph, 0, engine));
-    CHECK_OK(weir_graph_set_output_engine(graph, 0, engine));
+    CHECK_OK(weir_graph_set_port_engine(graph, WEIR_PORT_INPUT, 0, engine));
+    CHECK_OK(weir_graph_set_port_engine(graph, WEIR_PORT_OUTPUT, 0, engine));
     CHECK_CODE(weir_graph_compile(graph, &cpu, 1, NULL, &program), WEIR_INVALID_ARGUMENT, "its engine emulated:");
     CHECK_OK(weir_graph_compile(graph, engines, 2, NULL, &program));
     CHECK_OK(weir_program_get_port(program, WEIR_PORT_INPUT, 0, &port));
@@ -234,9 +234,9 @@ static void two_devices_copy_to_one_another(weir_engine *cpu, weir_engine *a, we
     CHECK_OK(weir_graph_add_output(graph, "sum", sum));
     CHECK_OK(weir_graph_add_output(graph, "sum here", sum));
     CHECK_OK(weir_graph_add_output(graph, "sum there", sum));
-    CHECK_OK(weir_graph_set_input_engine(graph, 0, a));
-    CHECK_OK(weir_graph_set_output_engine(graph, 0, a));
-    CHECK_OK(weir_graph_set_output_engine(graph, 2, b));
+    CHECK_OK(weir_graph_set_port_engine(graph, WEIR_PORT_INPUT, 0, a));
+    CHECK_OK(weir_graph_set_port_engine(graph, WEIR_PORT_OUTPUT, 0, a));
+    CHECK_OK(weir_graph_set_port_engine(graph, WEIR_PORT_OUTPUT, 2, b));
     CHECK_OK(weir_graph_compile(graph, engines, 3, NULL, &program));
     CHECK_OK(weir_program_report(program, WEIR_REPORT_JSON, report, sizeof report, &length));
     CHECK(strstr(report, "\"uploads\":0,\"fetches\":1,\"peer_copies\":1,\"deliveries\":1,\"outputs_in_place\":1") != NULL);
@@ -281,8 +281,8 @@ static void open_nodes_follow_the_data(weir_engine *cpu, weir_engine *device) {
     CHECK_OK(weir_graph_add_kernel(graph, "sum", add, values, 2, &sum, 1, &first));
     CHECK_OK(weir_graph_add_kernel(graph, "end", relu, &sum, 1, &end, 1, &last));
     CHECK_OK(weir_graph_add_output(graph, "end", end));
-    CHECK_OK(weir_graph_set_input_engine(graph, 0, device));
-    CHECK_OK(weir_graph_set_output_engine(graph, 0, device));
+    CHECK_OK(weir_graph_set_port_engine(graph, WEIR_PORT_INPUT, 0, device));
+    CHECK_OK(weir_graph_set_port_engine(graph, WEIR_PORT_OUTPUT, 0, device));
     CHECK_CODE(weir_graph_set_placement(graph, x, WEIR_PLACEMENT_ANY), WEIR_INVALID_ARGUMENT, "is no node of this graph");
 
     /* All where their kernels are; all open; one open; all open but one. */
@@ -368,8 +368,8 @@ static weir_program *make_loop(weir_engine *cpu, weir_engine *engine, const weir
         .cond_graph = condition, .body_graph = body, .variables = values, .num_variables = 2, .invariants = values + 2,
         .num_invariants = 2}, last, NULL));
     CHECK_OK(weir_graph_add_output(graph, "state", last[1]));
-    CHECK_OK(weir_graph_set_input_engine(graph, 1, engine));
-    CHECK_OK(weir_graph_set_output_engine(graph, 0, engine));
+    CHECK_OK(weir_graph_set_port_engine(graph, WEIR_PORT_INPUT, 1, engine));
+    CHECK_OK(weir_graph_set_port_engine(graph, WEIR_PORT_OUTPUT, 0, engine));
     CHECK_OK(weir_graph_compile(graph, engines, 2, options, &program));
     weir_tensor_release(step);
     weir_kernel_release(less);

@@ -47,8 +47,7 @@ static void test_names(void) {
     CHECK_CODE(weir_resource_create_host(engine, "words", "count", "t", NULL, count_destroy, &again),
                WEIR_ALREADY_EXISTS, "container 'words' of engine cpu:0 has a resource 'count' already");
 
-    uint64_t id = 0;
-    CHECK_OK(weir_resource_get_id(resource, &id));
+    const uint64_t id = info_of(resource).id;
     CHECK(id != 0);
     CHECK_OK(weir_resource_from_id(engine, id, &again));
     CHECK(again == resource);

@@ -699,8 +699,8 @@ static weir_program *make_double(weir_engine *host, weir_engine *engine, int wit
         weir_kernel_release(on_host);
     }
     CHECK_OK(weir_graph_add_output(graph, "y", y));
-    CHECK_OK(weir_graph_set_input_engine(graph, 0, engine));
-    CHECK_OK(weir_graph_set_output_engine(graph, 0, engine));
+    CHECK_OK(weir_graph_set_port_engine(graph, WEIR_PORT_INPUT, 0, engine));
+    CHECK_OK(weir_graph_set_port_engine(graph, WEIR_PORT_OUTPUT, 0, engine));
     CHECK_OK(weir_graph_compile(graph, engines, 2, NULL, &program));
     weir_graph_destroy(graph);
     weir_kernel_release(add);

@@ -41,9 +41,9 @@ static weir_engine *make_engine_in(weir_domain *domain, const char *name, weir_e
 static weir_stream *stream_on(weir_engine *engine, const char *name) {
     weir_stream_attr *attr = NULL;
     weir_stream *stream = NULL;
-    weir_engine_kind kind = 0;
-    CHECK_OK(weir_engine_get_kind(engine, &kind));
-    CHECK_OK(weir_stream_attr_create(kind, &attr));
+    weir_engine_info info = {.struct_size = sizeof info};
+    CHECK_OK(weir_engine_get_info(engine, &info));
+    CHECK_OK(weir_stream_attr_create(info.kind, &attr));
     CHECK_OK(weir_stream_attr_set_name(attr, name));
     CHECK_OK(weir_stream_create(engine, WEIR_STREAM_ASYNCHRONOUS, attr, &stream));
     weir_stream_attr_destroy(attr);

@@ -88,10 +88,9 @@ typedef struct weir_while_desc {
  * it; a control edge from the node waits for the whole branch. A branch that is not taken costs nothing. out_node (may
  * be NULL) receives the node.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: both graphs are copied, they may be
- * changed or destroyed afterwards; name and desc are copied. Errors: INVALID_ARGUMENT (NULL, foreign value, number of
- * inputs or outputs); ALREADY_EXISTS (name); OUT_OF_RANGE (more than 32 levels of nesting). Types and shapes are
- * checked by weir_graph_compile.
+ * Ownership: both graphs are copied, they may be changed or destroyed afterwards. Errors: INVALID_ARGUMENT (NULL,
+ * foreign value, number of inputs or outputs); ALREADY_EXISTS (name); OUT_OF_RANGE (more than 32 levels of nesting).
+ * Types and shapes are checked by weir_graph_compile.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -106,8 +105,8 @@ weir_status weir_graph_add_cond(weir_graph *graph,
  * Adds a branch between several graphs, of which each run executes one. Everything else is as with
  * weir_graph_add_cond.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graphs, name and desc are copied.
- * Errors: as weir_graph_add_cond; INVALID_ARGUMENT if there are no branches.
+ * Ownership: the graphs, name and desc are copied. Errors: as weir_graph_add_cond; INVALID_ARGUMENT if there are no
+ * branches.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -125,8 +124,8 @@ weir_status weir_graph_add_case(weir_graph *graph,
  * "name/iteration/node". The node begins when all variables and invariants are available. out_node (may be NULL)
  * receives it.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: both graphs, name and desc are copied.
- * Errors: as weir_graph_add_cond; INVALID_ARGUMENT if parallel_iterations is less than 0.
+ * Ownership: both graphs, name and desc are copied. Errors: as weir_graph_add_cond; INVALID_ARGUMENT if
+ * parallel_iterations is less than 0.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -143,9 +142,8 @@ weir_status weir_graph_add_while(weir_graph *graph,
  * weir_graph_add_cond costs less. Nodes on other engines than the CPU's may be skipped as any other: where switches
  * and merges do not form a cond, their values travel through the host. out_node (may be NULL) receives the node.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors: INVALID_ARGUMENT
- * (NULL, foreign value); ALREADY_EXISTS (name). weir_graph_compile refuses outputs that can be absent, unless
- * WEIR_COMPILE_ALLOW_ABSENT.
+ * Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name). weir_graph_compile refuses outputs that can
+ * be absent, unless WEIR_COMPILE_ALLOW_ABSENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -163,7 +161,6 @@ weir_status weir_graph_add_switch(weir_graph *graph,
  * merge is skipped; a skipped node that it waits for without data does not matter. Two present inputs are an error of
  * the run (FAILED_PRECONDITION) that names the nodes which computed them. out_node (may be NULL) receives the node.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
  * Errors: INVALID_ARGUMENT (NULL, foreign value, num_inputs is 0); ALREADY_EXISTS (name).
  */
 WEIR_API
@@ -194,7 +191,6 @@ weir_status weir_graph_add_merge(weir_graph *graph,
  * absent the whole loop is skipped, and the values of its exits are absent. out_node (may be NULL) receives the node;
  * it may wait for nodes outside of the frame.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: both names are copied.
  * Errors: INVALID_ARGUMENT (NULL, foreign value, empty frame_name, is_constant, parallel_iterations less than 1);
  * ALREADY_EXISTS (name).
  */
@@ -214,7 +210,6 @@ weir_status weir_graph_add_enter(weir_graph *graph,
  * the next iteration that weir_graph_set_back_edge connects. Each loop merge needs one. For a merge outside of loops
  * see weir_graph_add_merge.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
  * Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name).
  */
 WEIR_API
@@ -229,7 +224,6 @@ weir_status weir_graph_add_loop_merge(weir_graph *graph,
  * Connects a loop merge to its value after the first iteration: the output of a next iteration, which was added after
  * the merge.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT (foreign node or value, no loop merge, no next iteration); ALREADY_EXISTS (it has one).
  */
 WEIR_API
@@ -244,7 +238,6 @@ weir_status weir_graph_set_back_edge(weir_graph *graph,
  * iteration that takes place, out_false goes to exits and to nothing else. Other switches, and merges, may be in a
  * loop as anywhere.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
  * Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name).
  */
 WEIR_API
@@ -259,7 +252,6 @@ weir_status weir_graph_add_loop_cond(weir_graph *graph,
  * Adds a next iteration: passes the value to the loop merges that have it as their back edge, in the following
  * iteration.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
  * Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name).
  */
 WEIR_API
@@ -274,7 +266,6 @@ weir_status weir_graph_add_next_iteration(weir_graph *graph,
  * Adds an exit: passes the last value of a loop's variable to the surrounding frame, or to the graph. `value` is
  * out_false of a switch of the loop cond on a loop merge. A control edge from out_node waits for the whole loop.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
  * Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name).
  */
 WEIR_API

@@ -24,7 +24,7 @@ extern "C" {
  */
 
 /** Optional capabilities of a plug-in's device. */
-typedef enum weir_device_capability {
+typedef enum weir_device_capability_flags {
   /** Its memory is a separate address space: the host cannot read or write it, whatever the address is. */
   WEIR_DEVICE_OWN_MEMORY = 1,
   /**
@@ -88,7 +88,7 @@ typedef enum weir_device_capability {
   WEIR_DEVICE_DIRECT_MEMORY = 131072,
   /** It compiles several nodes of a program to one kernel. Requires region_compile. */
   WEIR_DEVICE_REGIONS = 262144
-} weir_device_capability;
+} weir_device_capability_flags;
 
 /** Bits of weir_device_vtable.flags. */
 typedef enum weir_device_vtable_flags {
@@ -97,17 +97,17 @@ typedef enum weir_device_vtable_flags {
 } weir_device_vtable_flags;
 
 /** Kinds of objects for native_handle of a weir_device_vtable. */
-typedef enum weir_device_object {
+typedef enum weir_device_object_value {
   /** The device. */
   WEIR_DEVICE_OBJECT_DEVICE = 1,
   /** A stream of it. */
   WEIR_DEVICE_OBJECT_STREAM = 2,
   /** An event of it. */
   WEIR_DEVICE_OBJECT_EVENT = 3
-} weir_device_object;
+} weir_device_object_value;
 
 /** The kinds of steps of a recording. */
-typedef enum weir_device_work_kind {
+typedef enum weir_device_work_kind_value {
   /** A launch of a kernel. */
   WEIR_DEVICE_WORK_LAUNCH = 1,
   /** A copy. */
@@ -118,10 +118,10 @@ typedef enum weir_device_work_kind {
   WEIR_DEVICE_WORK_BRANCH = 4,
   /** A loop: a list of steps is repeated. */
   WEIR_DEVICE_WORK_LOOP = 5
-} weir_device_work_kind;
+} weir_device_work_kind_value;
 
 /** The predicates of a recording's loop. */
-typedef enum weir_device_relation {
+typedef enum weir_device_relation_value {
   /** The integer at the first address is not 0: a WEIR_BOOL, WEIR_U8, WEIR_S8 or WEIR_S32. */
   WEIR_DEVICE_NOT_ZERO = 0,
   /**
@@ -139,13 +139,13 @@ typedef enum weir_device_relation {
   WEIR_DEVICE_GT = 5,
   /** The first one is greater or equal. */
   WEIR_DEVICE_GE = 6
-} weir_device_relation;
+} weir_device_relation_value;
 
 /** Facts about a device, filled by the plug-in. */
 typedef struct weir_device_info {
   /** sizeof(weir_device_info), set by weir. A plug-in writes no member that lies beyond it. */
   size_t struct_size;
-  /** OR of weir_device_capability. */
+  /** OR of weir_device_capability_flags. */
   uint64_t capabilities;
   /** Its memory in bytes; 0 = not known. */
   uint64_t memory_bytes;
@@ -313,7 +313,7 @@ typedef struct weir_device_branch {
 typedef struct weir_device_loop {
   /** sizeof(weir_device_loop), set by weir. */
   size_t struct_size;
-  /** One of weir_device_relation. */
+  /** One of weir_device_relation_value. */
   uint32_t relation;
   /** The type of the numbers that are read. */
   uint32_t dtype;
@@ -334,7 +334,7 @@ typedef struct weir_device_loop {
 typedef struct weir_device_work {
   /** sizeof(weir_device_work), set by weir. */
   size_t struct_size;
-  /** One of weir_device_work_kind. */
+  /** One of weir_device_work_kind_value. */
   uint32_t kind;
   /** Reserved, 0. */
   uint32_t reserved;
@@ -454,7 +454,7 @@ typedef struct weir_device_region {
  *
  * Copied by weir_device_register. `ctx` is the context registered with it; `device`, `stream`, `event` and `kernel`
  * come from the create functions, and are not NULL. Every function that can fail returns WEIR_OK or a code of
- * weir_status_code; if it fails, its outputs are unchanged. All return without waiting for the device, except those
+ * weir_status_value; if it fails, its outputs are unchanged. All return without waiting for the device, except those
  * that say "may block". All may be called from any thread, and at the same time for different devices. A device with
  * WEIR_DEVICE_CONCURRENT allows concurrent calls too, but only one thread at a time issues to a stream, and no object
  * is destroyed while it is in use. The functions must not throw, longjmp or unwind, and must not call weir, except for
@@ -560,7 +560,7 @@ typedef struct weir_device_vtable {
   int32_t (*launch)(void *device, void *stream, void *kernel, const weir_device_launch *launch);
   /**
    * Required with WEIR_DEVICE_NATIVE_HANDLE. The handle of an object in the plug-in's native interface: `what` is
-   * one of weir_device_object, `object` the object (the device itself for WEIR_DEVICE_OBJECT_DEVICE).
+   * one of weir_device_object_value, `object` the object (the device itself for WEIR_DEVICE_OBJECT_DEVICE).
    */
   int32_t (*native_handle)(void *device, uint32_t what, void *object, uint64_t *out_handle);
   /** Optional, may block. Called once, after the vtable was unregistered or replaced and its last device was closed. */
@@ -724,15 +724,11 @@ typedef int32_t (*weir_device_plugin_init_fn)(const weir_device_plugin_api *api)
  * The kind with this name: "cpu", "cuda", "emulated", or a name registered by a plug-in. A name keeps its number for
  * the life of the process, even after its device provider is unregistered.
  *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, UTF-8); NOT_FOUND.
+ * Errors: NOT_FOUND.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_kind_from_name(const char *name, weir_engine_kind *out_kind);
 
-/**
- * The name of a kind, "cpu"; "?" for an unknown number.
- *
- * Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
- */
+/** The name of a kind, "cpu"; "?" for an unknown number. */
 WEIR_API const char *weir_engine_kind_name(weir_engine_kind kind);
 
 /**
@@ -740,8 +736,7 @@ WEIR_API const char *weir_engine_kind_name(weir_engine_kind kind);
  * (weir_engine_count). *out_count is the number of kinds; as many as fit are stored. A call with capacity 0 only asks
  * for the number.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's array.
- * Errors: INVALID_ARGUMENT (NULL); OUT_OF_RANGE if capacity is not 0 and too small (*out_count is set).
+ * Errors: OUT_OF_RANGE if capacity is not 0 and too small (*out_count is set).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -757,11 +752,10 @@ weir_status weir_engine_kind_list(weir_engine_kind *out_kinds,
  * device_info, error_text and the functions for settings are used, and no others are required. `name` has 1 to 32 of
  * a-z, 0-9, '_' and '-', the first one a letter.
  *
- * Thread safety: any thread. Blocking: never; no function of the vtable is called. Ownership: the vtable is copied;
- * ctx passes to weir if this call succeeds: vtable->release(ctx) is called when the provider is unregistered or
- * replaced, and its last device closed. Errors: INVALID_ARGUMENT (NULL, a required member that is NULL, which the text
- * names, struct_size, name); ALREADY_EXISTS if there is a provider with this priority (weir_device_replace replaces
- * it).
+ * Blocking: never; no function of the vtable is called. Ownership: ctx passes to weir if this call succeeds:
+ * vtable->release(ctx) is called when the provider is unregistered or replaced, and its last device closed. Errors:
+ * INVALID_ARGUMENT (NULL, a required member that is NULL, which the text names, struct_size, name); ALREADY_EXISTS if
+ * there is a provider with this priority (weir_device_replace replaces it).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -774,8 +768,8 @@ weir_status weir_device_register(const char *name,
  * Replaces the provider that has this priority. Devices that are open stay with the old provider; the new one opens
  * the next.
  *
- * Thread safety: any thread. Blocking: as vtable->release of the old provider. Ownership: as weir_device_register.
- * Errors: those of weir_device_register; NOT_FOUND if there is no provider with this priority.
+ * Blocking: as vtable->release of the old provider. Ownership: as weir_device_register. Errors: those of
+ * weir_device_register; NOT_FOUND if there is no provider with this priority.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -787,8 +781,8 @@ weir_status weir_device_replace(const char *name,
 /**
  * Unregisters the provider of this kind and priority. Devices that are open stay until their engines are gone.
  *
- * Thread safety: any thread. Blocking: as vtable->release. Ownership: weir gives up the vtable's ctx, see
- * weir_device_register. Errors: INVALID_ARGUMENT (NULL, UTF-8); NOT_FOUND.
+ * Blocking: as vtable->release. Ownership: weir gives up the vtable's ctx, see weir_device_register. Errors:
+ * NOT_FOUND.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_device_unregister(const char *name, int32_t priority);
 
@@ -798,9 +792,9 @@ WEIR_API WEIR_NODISCARD weir_status weir_device_unregister(const char *name, int
  * loading it once more does nothing. If it fails, its registrations are undone, and a later call tries again.
  *
  * Thread safety: any thread, but not from inside weir_device_plugin_init of the same library. Blocking: while the
- * library is opened and initialised, here or in another thread. Ownership: none. Errors: INVALID_ARGUMENT (NULL, or a
- * library without that function); NOT_FOUND if it cannot be opened (the text is the loader's); UNIMPLEMENTED where
- * libraries cannot be opened; else the status that weir_device_plugin_init returned.
+ * library is opened and initialised, here or in another thread. Errors: INVALID_ARGUMENT (NULL, or a library without
+ * that function); NOT_FOUND if it cannot be opened (the text is the loader's); UNIMPLEMENTED where libraries cannot be
+ * opened; else the status that weir_device_plugin_init returned.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_device_load(const char *path);
 
@@ -809,8 +803,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_device_load(const char *path);
  * weir_device_vtable). The first engine on a device decides: another one with incompatible settings is refused while
  * the device is alive, and one without settings shares it. `bytes` 0 clears the settings.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the bytes are copied. Errors:
- * INVALID_ARGUMENT; weir_engine_create fails with UNIMPLEMENTED if the device takes no settings.
+ * Errors: weir_engine_create fails with UNIMPLEMENTED if the device takes no settings.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -822,8 +815,7 @@ weir_status weir_engine_attr_set_device_settings(weir_engine_attr *attr,
  * The settings that were set; in the attributes of an engine, its device's actual settings. *out_bytes is their size
  * in bytes, 0 if there are none; as many bytes as fit are stored. A call with capacity 0 only asks for the size.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's bytes.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is not 0 and too small (*out_bytes is set).
+ * Errors: OUT_OF_RANGE if capacity is not 0 and too small (*out_bytes is set).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -841,8 +833,8 @@ weir_status weir_engine_attr_get_device_settings(const weir_engine_attr *attr,
  * The engine's native device handle. CUDA: the CUcontext. A plug-in: the result of its native_handle. The native
  * address of a tensor is weir_tensor_get_data.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's, and lives as long as the engine.
- * Errors: INVALID_ARGUMENT; UNIMPLEMENTED if there is no such handle, as on the CPU.
+ * Ownership: the handle stays weir's, and lives as long as the engine. Errors: UNIMPLEMENTED if there is no such
+ * handle, as on the CPU.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_get_native_handle(const weir_engine *engine, uint64_t *out_handle);
 
@@ -850,17 +842,17 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_get_native_handle(const weir_eng
  * The stream's native handle. CUDA: the CUstream, for the host's own work beside weir's: it runs after work submitted
  * before, unless that waits for something on the host.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's, and lives as long as the stream.
- * Errors: INVALID_ARGUMENT; UNIMPLEMENTED if there is no such handle, as on the CPU.
+ * Ownership: the handle stays weir's, and lives as long as the stream. Errors: UNIMPLEMENTED if there is no such
+ * handle, as on the CPU.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_get_native_handle(const weir_stream *stream, uint64_t *out_handle);
 
 /**
  * The native handle of the event, as last recorded. CUDA: a CUevent, for streams of the host's own to wait for.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's. It lives until the event is recorded
- * again or released. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the event was never recorded, or the device has
- * not been given the record yet; UNIMPLEMENTED if there is no such handle, as on the CPU.
+ * Ownership: the handle stays weir's. It lives until the event is recorded again or released. Errors:
+ * FAILED_PRECONDITION if the event was never recorded, or the device has not been given the record yet; UNIMPLEMENTED
+ * if there is no such handle, as on the CPU.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_event_get_native_handle(const weir_event *event, uint64_t *out_handle);
 

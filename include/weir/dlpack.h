@@ -98,10 +98,10 @@ typedef enum weir_dlpack_flags {
  * Memory of a CUDA engine is kDLCUDA, and a receiver's own stream becomes a consumer by weir_stream_wrap_cuda; that of
  * an emulated engine is kDLExtDev. `flags`: of weir_dlpack_flags.
  *
- * Thread safety: any thread. Blocking: until `producer` has finished the work queued so far, if there is no `consumer`
- * or a copy is made; else never. Ownership: *out_managed is the caller's until its deleter is called; it holds a
- * reference to the tensor. Errors: INVALID_ARGUMENT (NULL, unknown flags, a dynamic tensor); UNIMPLEMENTED (memory
- * that DLPack has no name for, a copy of device memory); those of weir_stream_synchronize and weir_stream_wait_event.
+ * Blocking: until `producer` has finished the work queued so far, if there is no `consumer` or a copy is made; else
+ * never. Ownership: *out_managed is the caller's until its deleter is called; it holds a reference to the tensor.
+ * Errors: INVALID_ARGUMENT (NULL, unknown flags, a dynamic tensor); UNIMPLEMENTED (memory that DLPack has no name for,
+ * a copy of device memory); those of weir_stream_synchronize and weir_stream_wait_event.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -115,7 +115,7 @@ weir_status weir_tensor_to_dlpack(weir_tensor *tensor,
  * As weir_tensor_to_dlpack, as a DLManagedTensor for libraries that know no other. It cannot express that it is
  * read-only, nor that it is a copy.
  *
- * Thread safety: any thread. Blocking: as weir_tensor_to_dlpack. Ownership: as there. Errors: as there.
+ * Blocking: as weir_tensor_to_dlpack. Ownership: as there. Errors: as there.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -134,11 +134,10 @@ weir_status weir_tensor_to_dlpack_legacy(weir_tensor *tensor,
  * the stream that uses them: ask the other library for the export on the stream None, or on that stream's native
  * handle.
  *
- * Thread safety: any thread. Blocking: never. Ownership: on success *managed is weir's, which calls its deleter once,
- * when nothing uses the memory any more, in any thread (with WEIR_DLPACK_COPY in this call); on failure it stays the
- * caller's. Errors: INVALID_ARGUMENT (NULL, flags, elements, strides, rank, device, alignment); FAILED_PRECONDITION
- * (it is read-only); UNIMPLEMENTED (another major version, an engine whose memory DLPack has no name for);
- * OUT_OF_RANGE; RESOURCE_EXHAUSTED.
+ * Ownership: on success *managed is weir's, which calls its deleter once, when nothing uses the memory any more, in
+ * any thread (with WEIR_DLPACK_COPY in this call); on failure it stays the caller's. Errors: INVALID_ARGUMENT (NULL,
+ * flags, elements, strides, rank, device, alignment); FAILED_PRECONDITION (it is read-only); UNIMPLEMENTED (another
+ * major version, an engine whose memory DLPack has no name for); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -150,7 +149,7 @@ weir_status weir_tensor_from_dlpack(weir_engine *engine,
 /**
  * As weir_tensor_from_dlpack, from a DLManagedTensor, which says nothing about writing.
  *
- * Thread safety: any thread. Blocking: never. Ownership: as weir_tensor_from_dlpack. Errors: as there.
+ * Ownership: as weir_tensor_from_dlpack. Errors: as there.
  */
 WEIR_API
 WEIR_NODISCARD

@@ -243,8 +243,8 @@ public:
 
     /// As texts say it: "cpu:0", in a domain "torch/cpu:0".
     std::string name() const { return detail::text(weir_engine_get_name, get()); }
-    weir_engine_kind kind() const { return detail::value<weir_engine_kind>(weir_engine_get_kind, get()); }
-    std::uint32_t index() const { return detail::value<std::uint32_t>(weir_engine_get_index, get()); }
+    weir_engine_kind kind() const { return info().kind; }
+    std::uint32_t index() const { return info().index; }
     weir::threadpool threadpool() const {
         return detail::lent<weir::threadpool>(weir_engine_get_threadpool, get());
     }

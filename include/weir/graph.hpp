@@ -298,10 +298,10 @@ public:
     }
     /// Runs are given input `input` in memory of `engine`.
     void set_input_engine(std::size_t input, const engine &engine) {
-        check(weir_graph_set_input_engine(*this, input, engine));
+        check(weir_graph_set_port_engine(*this, WEIR_PORT_INPUT, input, engine));
     }
     void set_output_engine(std::size_t output, const engine &engine) {
-        check(weir_graph_set_output_engine(*this, output, engine));
+        check(weir_graph_set_port_engine(*this, WEIR_PORT_OUTPUT, output, engine));
     }
 
     program compile(list<weir_engine *> engines, const compile_options &options = {}) const {

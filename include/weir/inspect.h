@@ -42,12 +42,7 @@ typedef uint32_t weir_dump_format;
 /** A text format of reports: one of enum weir_report_format_value. */
 typedef uint32_t weir_report_format;
 
-/**
- * Copies a drawing of the graph in its current state, in DOT or JSON.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
- */
+/** Copies a drawing of the graph in its current state, in DOT or JSON. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_graph_dump(const weir_graph *graph,
@@ -56,12 +51,7 @@ weir_status weir_graph_dump(const weir_graph *graph,
                             size_t capacity,
                             size_t *out_length);
 
-/**
- * Copies a drawing of the compiled program, in DOT or JSON.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
- */
+/** Copies a drawing of the compiled program, in DOT or JSON. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_program_dump(const weir_program *program,
@@ -74,9 +64,6 @@ weir_status weir_program_dump(const weir_program *program,
  * Copies a report of the compilation, as text or JSON: nodes and edges left out or added, memory that values share,
  * sizes, the effect of the costs known so far on the use of other threads, the parts kept for partial runs, and the
  * figures of the executed nodes, if any. The members of the JSON are stable; more may be added.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -114,9 +101,7 @@ typedef struct weir_node_stats {
 /**
  * Fills *out_stats with the time that node `index` has taken. Active runs may be counted in part.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index); FAILED_PRECONDITION if the program was compiled without
- * WEIR_COMPILE_STATISTICS.
+ * Errors: OUT_OF_RANGE (index); FAILED_PRECONDITION if the program was compiled without WEIR_COMPILE_STATISTICS.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -127,9 +112,6 @@ weir_status weir_program_get_node_stats(const weir_program *program,
 /**
  * Copies the program's learned costs of nodes and iterations of loops, as text. Runs change it: ask for the length and
  * copy while no run is active, or repeat if the buffer was too small.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -143,8 +125,7 @@ weir_status weir_program_save_costs(const weir_program *program,
  * *out_num_known is the number of nodes that they were saved for. Nodes are found by their names; names known to only
  * one side are ignored. No result changes.
  *
- * Thread safety: any thread. Blocking: never. Ownership: costs is copied. Errors: INVALID_ARGUMENT (NULL, or no saved
- * costs; the text names the line); then nothing has changed.
+ * Errors: INVALID_ARGUMENT (NULL, or no saved costs; the text names the line); then nothing has changed.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -220,12 +201,12 @@ weir_status weir_threadpool_attr_get_costs(const weir_threadpool_attr *attr,
  */
 
 /** The host memory that a device copies directly from and to. */
-typedef enum weir_pinning {
+typedef enum weir_pinning_flags {
   /** Memory that weir allocates for it: WEIR_MEMORY_PINNED. */
   WEIR_PINNING_ALLOCATES = 1,
   /** Memory allocated elsewhere, too: weir_buffer_pin. */
   WEIR_PINNING_REGISTERS = 2
-} weir_pinning;
+} weir_pinning_flags;
 
 /** Figures of an engine's memory at one moment. Sizes are in bytes. */
 typedef struct weir_memory_info {
@@ -266,28 +247,19 @@ typedef struct weir_memory_info {
   uint64_t host_reserved;
   /** Bytes of buffers that weir_buffer_pin has pinned for this engine. */
   uint64_t registered;
-  /** OR of enum weir_pinning: the memory that can be pinned. 0: the memory for copies is ordinary memory. */
+  /** OR of enum weir_pinning_flags: the memory that can be pinned. 0: the memory for copies is ordinary memory. */
   uint32_t pinning;
   /** 0. */
   uint32_t reserved0;
 } weir_memory_info;
 
-/**
- * Fills *out_info with current figures of the engine's memory. The cost does not grow with the number of blocks.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
- * INVALID_ARGUMENT.
- */
+/** Fills *out_info with current figures of the engine's memory. The cost does not grow with the number of blocks. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_engine_get_memory_info(const weir_engine *engine,
                                         weir_memory_info *out_info);
 
-/**
- * Resets the peaks to the current values.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
+/** Resets the peaks to the current values. */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_reset_memory_peak(weir_engine *engine);
 
 /**
@@ -296,9 +268,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_reset_memory_peak(weir_engine *e
  * accelerator's engine also "host_memory", the same for the host memory for copies, and "registered", the memory
  * pinned by weir_buffer_pin. Changes between two calls may make the text longer.
  *
- * Thread safety: any thread. Blocking: other requests for the engine's memory wait while the text is made. Ownership:
- * the caller's buffer. Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (*out_length is set);
- * RESOURCE_EXHAUSTED.
+ * Blocking: other requests for the engine's memory wait while the text is made. Errors: RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -431,9 +401,6 @@ typedef struct weir_thread_info {
 /**
  * Fills *out_info with the library's counters: threads by origin, allocations made, live objects by kind. Copies of
  * attributes inside engines and streams count as attributes.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
- * Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_runtime_get_info(weir_runtime_info *out_info);
 
@@ -443,10 +410,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_runtime_get_info(weir_runtime_info *out
  * receives the number of threads. capacity 0 only asks for the number (infos may then be NULL). Threads may start and
  * end between two calls, so provide a few more entries than were counted. Threads of host pools are not listed.
  *
- * Thread safety: any thread. Blocking: never; it may wait for a thread that is just being started.
- * Ownership: the caller's array.
- * Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one); OUT_OF_RANGE if capacity is too
- * small (out_count is set, the entries are left alone).
+ * Blocking: never; it may wait for a thread that is just being started. Errors: OUT_OF_RANGE if capacity is too small
+ * (out_count is set, the entries are left alone).
  */
 WEIR_API
 WEIR_NODISCARD

@@ -542,7 +542,6 @@ private:
 /// The cache of built-in kernels.
 namespace kernel_cache {
 
-inline std::size_t capacity() { return detail::value<std::size_t>(weir_kernel_cache_get_capacity); }
 inline void set_capacity(std::size_t capacity) { check(weir_kernel_cache_set_capacity(capacity)); }
 inline weir_kernel_cache_info info() {
     auto info = sized<weir_kernel_cache_info>();

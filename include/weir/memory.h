@@ -85,7 +85,6 @@ typedef uint32_t weir_memory_mode;
  * engines may use it. weir calls vtable->release(ctx) exactly once, after the last reference is gone and all memory
  * was given back; if this call fails, it is never called.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_allocator.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, flags, alignment, allocate or deallocate missing).
  */
 WEIR_API
@@ -94,40 +93,25 @@ weir_status weir_allocator_create(const weir_allocator_vtable *vtable,
                                   void *ctx,
                                   weir_allocator **out_allocator);
 
-/**
- * Takes one more reference.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
- */
+/** Takes one more reference. */
 WEIR_API WEIR_NODISCARD weir_status weir_allocator_retain(weir_allocator *allocator);
 
 /**
  * Gives up one reference. NULL does nothing. Settings, engines and memory from the allocator hold references of their
  * own.
- *
- * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
  */
 WEIR_API void weir_allocator_release(weir_allocator *allocator);
 
 /**
  * The source of the engine's memory. NULL: the system, or the device (the default). On an engine of another kind than
  * CPU the allocator provides device memory, as a framework's caching allocator does.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its
- * own. Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_engine_attr_set_allocator(weir_engine_attr *attr,
                                            weir_allocator *allocator);
 
-/**
- * The allocator that was set, or NULL.
- *
- * Thread safety: one thread at a time per object. Blocking: never.
- * Ownership: *out_allocator is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
- * Errors: INVALID_ARGUMENT.
- */
+/** The allocator that was set, or NULL. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_engine_attr_get_allocator(const weir_engine_attr *attr,
@@ -137,16 +121,10 @@ weir_status weir_engine_attr_get_allocator(const weir_engine_attr *attr,
  * Maximum number of bytes that the engine may reserve: all of its regions together, whether in use or not. A request
  * beyond it makes the engine give back free regions, and fails with RESOURCE_EXHAUSTED if that is not enough.
  * UINT64_MAX: no limit (the default).
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_memory_limit(weir_engine_attr *attr, uint64_t bytes);
 
-/**
- * The limit that was set, or UINT64_MAX.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
+/** The limit that was set, or UINT64_MAX. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_engine_attr_get_memory_limit(const weir_engine_attr *attr,
@@ -155,17 +133,10 @@ weir_status weir_engine_attr_get_memory_limit(const weir_engine_attr *attr,
 /**
  * How the engine keeps its memory: one of enum weir_memory_mode_value. A mode that was set comes before
  * WEIR_MEMORY_MODE from the environment.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT (NULL, unknown mode).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_memory_mode(weir_engine_attr *attr, weir_memory_mode mode);
 
-/**
- * The mode that was set, or WEIR_MEMORY_MODE_POOLED. In the attributes of an engine: its actual mode.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
+/** The mode that was set, or WEIR_MEMORY_MODE_POOLED. In the attributes of an engine: its actual mode. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_engine_attr_get_memory_mode(const weir_engine_attr *attr,
@@ -176,8 +147,7 @@ weir_status weir_engine_attr_get_memory_mode(const weir_engine_attr *attr,
  * no region is free; likewise the host memory that an accelerator's engine has for copies. Memory in use does not
  * move. Releasing the engine and everything on it gives back all memory.
  *
- * Thread safety: any thread. Blocking: as long as the system or the allocator takes to free the regions. Ownership:
- * none. Errors: INVALID_ARGUMENT.
+ * Blocking: as long as the system or the allocator takes to free the regions.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_trim(weir_engine *engine, uint64_t bytes_to_keep);
 
@@ -190,10 +160,10 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_trim(weir_engine *engine, uint64
  * Creates a buffer of `bytes` bytes: memory without a shape, with any contents; 0 bytes are legal. `from` NULL: new
  * memory of the engine's, with its alignment; else FOREIGN or PINNED memory.
  *
- * Thread safety: any thread. Blocking: never; as long as the device takes to pin memory, when another region of it is
- * needed. Ownership: the caller owns one reference to *out_buffer; from is copied. Errors: INVALID_ARGUMENT (NULL; of
- * from: its source, members that do not belong to it, NULL data unless bytes is 0, PINNED for an engine that is no CPU
- * engine); OUT_OF_RANGE (no memory at this address is that large, or the memory is too small); RESOURCE_EXHAUSTED.
+ * Blocking: never; as long as the device takes to pin memory, when another region of it is needed. Errors:
+ * INVALID_ARGUMENT (NULL; of from: its source, members that do not belong to it, NULL data unless bytes is 0, PINNED
+ * for an engine that is no CPU engine); OUT_OF_RANGE (no memory at this address is that large, or the memory is too
+ * small); RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -202,41 +172,19 @@ weir_status weir_buffer_create(weir_engine *engine,
                                const weir_memory *from,
                                weir_buffer **out_buffer);
 
-/**
- * Takes one more reference.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
- */
+/** Takes one more reference. */
 WEIR_API WEIR_NODISCARD weir_status weir_buffer_retain(weir_buffer *buffer);
 
-/**
- * Gives up one reference. NULL does nothing. Tensors on the buffer hold references of their own.
- *
- * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
- */
+/** Gives up one reference. NULL does nothing. Tensors on the buffer hold references of their own. */
 WEIR_API void weir_buffer_release(weir_buffer *buffer);
 
-/**
- * Address of the first byte, in the engine's memory. Reading or writing it while queued work uses it is a race.
- *
- * Thread safety: any thread. Blocking: never. Ownership: *out_data is borrowed and lives as long as the buffer.
- * Errors: INVALID_ARGUMENT.
- */
+/** Address of the first byte, in the engine's memory. Reading or writing it while queued work uses it is a race. */
 WEIR_API WEIR_NODISCARD weir_status weir_buffer_get_data(const weir_buffer *buffer, void **out_data);
 
-/**
- * Size in bytes.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
+/** Size in bytes. */
 WEIR_API WEIR_NODISCARD weir_status weir_buffer_get_size(const weir_buffer *buffer, size_t *out_bytes);
 
-/**
- * The engine whose memory the buffer is in, or whose kernels reach it.
- *
- * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the buffer.
- * Errors: INVALID_ARGUMENT.
- */
+/** The engine whose memory the buffer is in, or whose kernels reach it. */
 WEIR_API WEIR_NODISCARD weir_status weir_buffer_get_engine(const weir_buffer *buffer, weir_engine **out_engine);
 
 /* ---- Pinned memory ------------------------------------------------------------------------------------------------
@@ -248,18 +196,15 @@ WEIR_API WEIR_NODISCARD weir_status weir_buffer_get_engine(const weir_buffer *bu
  * ends: before its release function is called. Pinning is slow, so pin memory that is used often. A buffer may be
  * pinned for several engines, one after the other.
  *
- * Thread safety: any thread. Blocking: as long as the device takes. Ownership: none. Errors: INVALID_ARGUMENT (NULL, a
- * buffer of an engine that is no CPU engine, a part of it is pinned); ALREADY_EXISTS (all of it is); UNIMPLEMENTED
- * (the engine's device does not do this: `pinning` of weir_memory_info lacks WEIR_PINNING_REGISTERS);
- * RESOURCE_EXHAUSTED.
+ * Blocking: as long as the device takes. Errors: INVALID_ARGUMENT (NULL, a buffer of an engine that is no CPU engine,
+ * a part of it is pinned); ALREADY_EXISTS (all of it is); UNIMPLEMENTED (the engine's device does not do this:
+ * `pinning` of weir_memory_info lacks WEIR_PINNING_REGISTERS); RESOURCE_EXHAUSTED.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_buffer_pin(weir_buffer *buffer, weir_engine *device);
 
 /**
  * Stores 1 if `device` copies directly from and to the buffer's memory, else 0. It searches the device's pinned
  * memory: ask once, not for each copy.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -267,11 +212,7 @@ weir_status weir_buffer_is_pinned(const weir_buffer *buffer,
                                   const weir_engine *device,
                                   int32_t *out_pinned);
 
-/**
- * As weir_buffer_is_pinned, for a tensor's memory.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
- */
+/** As weir_buffer_is_pinned, for a tensor's memory. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_tensor_is_pinned(const weir_tensor *tensor,
@@ -283,16 +224,14 @@ weir_status weir_tensor_is_pinned(const weir_tensor *tensor,
  * use or not. Memory pinned by weir_buffer_pin does not count. A request beyond it fails with RESOURCE_EXHAUSTED, as
  * with weir_engine_attr_set_memory_limit. UINT64_MAX: no limit (the default).
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is CPU.
+ * Errors: FAILED_PRECONDITION if the attribute's kind is CPU.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_pinned_limit(weir_engine_attr *attr, uint64_t bytes);
 
 /**
  * The limit that was set, or UINT64_MAX.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is CPU.
+ * Errors: FAILED_PRECONDITION if the attribute's kind is CPU.
  */
 WEIR_API
 WEIR_NODISCARD

@@ -1247,22 +1247,13 @@ typedef struct weir_kernel_cache_info {
  * Sets the maximum number of kernels kept, 0 to 1048576; 0 = no cache. It comes before WEIR_KERNEL_CACHE_CAPACITY from
  * the environment; without either it is 1024. Excess kernels are released, least recently used first.
  *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: OUT_OF_RANGE.
+ * Errors: OUT_OF_RANGE.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_kernel_cache_set_capacity(size_t capacity);
 
 /**
- * The maximum number of kernels kept.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT (NULL, a meaningless value of WEIR_KERNEL_CACHE_CAPACITY).
- */
-WEIR_API WEIR_NODISCARD weir_status weir_kernel_cache_get_capacity(size_t *out_capacity);
-
-/**
  * Fills *out_info with the cache's capacity, size and counters.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, a meaningless value of WEIR_KERNEL_CACHE_CAPACITY).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_kernel_cache_get_info(weir_kernel_cache_info *out_info);
@@ -1300,9 +1291,8 @@ typedef uint32_t weir_gemm_offset;
  * instruction set, never on the pool. The second and later calls of a size allocate nothing: the library keeps scratch
  * memory for them, at most about a megabyte for each thread that was in such a call at once.
  *
- * Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Ownership: none passes.
- * Errors: INVALID_ARGUMENT (WEIR_MAX_ISA too); OUT_OF_RANGE (a matrix larger than memory); RESOURCE_EXHAUSTED. On all
- * of them C is untouched.
+ * Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Errors: INVALID_ARGUMENT
+ * (WEIR_MAX_ISA too); OUT_OF_RANGE (a matrix larger than memory); RESOURCE_EXHAUSTED. On all of them C is untouched.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1332,8 +1322,8 @@ weir_status weir_sgemm(int32_t transpose_a,
  * rounded to nearest even, and then rounded to the nearest integer, ties to even. Results beyond 32 bits become
  * INT32_MAX or INT32_MIN. With beta = 0 C is not read, with alpha = 0 or k = 0 A and B are not.
  *
- * Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Ownership: none passes.
- * Errors: as weir_sgemm, and INVALID_ARGUMENT for an alpha or beta that is not finite. On all of them C is untouched.
+ * Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Errors: as weir_sgemm, and
+ * INVALID_ARGUMENT for an alpha or beta that is not finite. On all of them C is untouched.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1359,8 +1349,8 @@ weir_status weir_gemm_u8s8s32(int32_t transpose_a,
 /**
  * As weir_gemm_u8s8s32, with signed A.
  *
- * Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Ownership: none passes.
- * Errors: as weir_gemm_u8s8s32.
+ * Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Errors: as
+ * weir_gemm_u8s8s32.
  */
 WEIR_API
 WEIR_NODISCARD

@@ -36,7 +36,7 @@ public:
         check(weir_resource_get_info(get(), &info));
         return info;
     }
-    std::uint64_t id() const { return detail::value<std::uint64_t>(weir_resource_get_id, get()); }
+    std::uint64_t id() const { return info().id; }
 
     static resource from_id(const engine &on, std::uint64_t id) {
         resource found;
@@ -164,7 +164,7 @@ public:
         desc.row = row;
         check(weir_table_create(on, at.container.c_str(), at.name_or_null(), &desc, out()));
     }
-    std::size_t size() const { return detail::value<std::size_t>(weir_table_size, get()); }
+    std::size_t size() const { return info().rows; }
 
     void insert(const std::vector<std::int64_t> &keys, const std::vector<T> &rows) const {
         const auto raw = as_keys(keys);

@@ -54,17 +54,14 @@ weir_status weir_threadpool_create_seeded(uint64_t seed,
  * it gets anyway: a task run twice, lost, or run after refusal, a wrong index, a parallel_for that returns early,
  * threads with a wrong in_parallel or thread_index. A faulty pool never affects weir's work: each piece is still done
  * once. The first clause that it breaks is kept (weir_threadpool_get_broken_clause). From then on the pool gets no
- * more work, the callers do all of it, and weir_parallel_for, weir_stream_synchronize, weir_run_synchronize, and calls on
- * synchronous streams that use the pool return FAILED_PRECONDITION with the clause after finishing their work. A task
- * that the pool accepted and has not begun after five seconds counts as lost, and a later call of weir runs it. Each
- * task costs a few microseconds more; without checking mode there is no cost.
+ * more work, the callers do all of it, and weir_parallel_for, weir_stream_synchronize, weir_run_synchronize, and calls
+ * on synchronous streams that use the pool return FAILED_PRECONDITION with the clause after finishing their work. A
+ * task that the pool accepted and has not begun after five seconds counts as lost, and a later call of weir runs it.
+ * Each task costs a few microseconds more; without checking mode there is no cost.
  *
  * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_threadpool_attr_set_checking(weir_threadpool_attr *attr,
-                                              int32_t checking);
+WEIR_API WEIR_NODISCARD weir_status weir_threadpool_attr_set_checking(weir_threadpool_attr *attr, int32_t checking);
 
 /**
  * Whether checking mode was set (1) or not (0).
@@ -82,7 +79,7 @@ weir_status weir_threadpool_attr_get_checking(const weir_threadpool_attr *attr,
  */
 
 /** The verdict of weir_threadpool_conformance and weir_device_conformance on a clause. */
-typedef enum weir_conformance_verdict {
+typedef enum weir_conformance_verdict_value {
   /** Nothing wrong was seen. */
   WEIR_CONFORMANCE_PASS = 0,
   /** The clause is broken; the text says how. */
@@ -93,7 +90,7 @@ typedef enum weir_conformance_verdict {
   WEIR_CONFORMANCE_NOTE = 3,
   /** Not checked, because an earlier call has not returned. */
   WEIR_CONFORMANCE_NOT_CHECKED = 4
-} weir_conformance_verdict;
+} weir_conformance_verdict_value;
 
 /** Options of weir_threadpool_conformance and weir_device_conformance. Zero in a member means the default. */
 typedef struct weir_conformance_options {
@@ -122,7 +119,7 @@ typedef struct weir_conformance_line {
   const char *title;
   /** The observation, for people to read. */
   const char *text;
-  /** One of weir_conformance_verdict. */
+  /** One of weir_conformance_verdict_value. */
   int32_t verdict;
   /** Reserved, 0. */
   int32_t reserved;
@@ -160,9 +157,8 @@ weir_status weir_threadpool_conformance(const weir_threadpool_vtable *vtable,
  *
  * Thread safety: any thread, but no callback of a device. Blocking: a second or so on a good device; on a bad one up
  * to some budgets (options->budget_ns) for each clause. Ownership: the options are copied and may be NULL; report_arg
- * is the caller's. *out_failed is the number of clauses that failed. Errors: INVALID_ARGUMENT (NULL, unknown kind or
- * options); OUT_OF_RANGE (index); UNIMPLEMENTED for a CPU engine; the errors of opening the device. A broken clause is
- * no error.
+ * is the caller's. *out_failed is the number of clauses that failed. Errors: OUT_OF_RANGE (index); UNIMPLEMENTED for a
+ * CPU engine; the errors of opening the device. A broken clause is no error.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -197,7 +193,7 @@ typedef enum weir_emulation_flags {
 } weir_emulation_flags;
 
 /** How an emulated device treats regions: parts of a program that it may compile to one kernel. */
-typedef enum weir_emulation_regions {
+typedef enum weir_emulation_regions_value {
   /** It claims none of their nodes. */
   WEIR_EMULATION_REGIONS_NONE = 0,
   /** It compiles them. */
@@ -206,10 +202,10 @@ typedef enum weir_emulation_regions {
   WEIR_EMULATION_REGIONS_SOME = 2,
   /** It declines each region when asked to compile it, with UNIMPLEMENTED. */
   WEIR_EMULATION_REGIONS_DECLINED = 3
-} weir_emulation_regions;
+} weir_emulation_regions_value;
 
 /** Kinds of reports by the checker of emulated devices. */
-typedef enum weir_emulated_race_kind {
+typedef enum weir_emulated_race_kind_value {
   /** The second operation reads bytes that the first writes, and nothing makes it wait. */
   WEIR_RACE_READ_AFTER_WRITE = 1,
   /** The second operation writes bytes that the first reads, and nothing makes it wait. */
@@ -231,7 +227,7 @@ typedef enum weir_emulated_race_kind {
   WEIR_RACE_WAIT_BEFORE_RECORD = 8,
   /** weir itself reads or writes pinned memory (the second) that the first operation may still use. */
   WEIR_RACE_HOST_ACCESS = 9
-} weir_emulated_race_kind;
+} weir_emulated_race_kind_value;
 
 /** Settings of an emulated device. All members 0: as fast as its thread can, nothing fails, nothing is checked. */
 typedef struct weir_emulation {
@@ -269,7 +265,7 @@ typedef struct weir_emulation {
   uint64_t lose_operation;
   /** Duration of each launch of a recording before its first operation begins, in nanoseconds. */
   uint64_t replay_ns;
-  /** One of enum weir_emulation_regions. */
+  /** One of enum weir_emulation_regions_value. */
   uint64_t regions;
   /** Compiling the region with this number fails with INTERNAL. 0 = none. */
   uint64_t fail_region;
@@ -320,7 +316,7 @@ typedef struct weir_emulated_counters {
 typedef struct weir_emulated_race {
   /** sizeof(weir_emulated_race). */
   size_t struct_size;
-  /** One of enum weir_emulated_race_kind. */
+  /** One of enum weir_emulated_race_kind_value. */
   uint32_t kind;
   /** Reserved, 0. */
   uint32_t reserved;
@@ -351,9 +347,8 @@ typedef struct weir_emulated_race {
  * refused while the device is alive (after a second, in which its last use may end), and one without settings shares
  * the device.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the struct is copied. Errors:
- * INVALID_ARGUMENT (NULL, unknown flags, STRICT without CHECK); FAILED_PRECONDITION if the attribute's kind is not
- * EMULATED.
+ * Errors: INVALID_ARGUMENT (NULL, unknown flags, STRICT without CHECK); FAILED_PRECONDITION if the attribute's kind is
+ * not EMULATED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -363,8 +358,7 @@ weir_status weir_engine_attr_set_emulation(weir_engine_attr *attr,
 /**
  * The emulation that was set, or all 0. In the attributes of an engine: its device's emulation.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's struct, struct_size set.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not EMULATED.
+ * Errors: FAILED_PRECONDITION if the attribute's kind is not EMULATED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -374,8 +368,7 @@ weir_status weir_engine_attr_get_emulation(const weir_engine_attr *attr,
 /**
  * Counters of an emulated device since it was created, shared by all engines on it.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
+ * Errors: FAILED_PRECONDITION if the engine is not an emulated one.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -388,8 +381,7 @@ weir_status weir_emulated_get_counters(const weir_engine *engine,
  * `capacity` of them are stored. capacity 0 only asks for the number (numbers may then be NULL). Two runs with the
  * same seed and the same calls have the same order.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's array.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
+ * Errors: FAILED_PRECONDITION if the engine is not an emulated one.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -404,9 +396,8 @@ weir_status weir_emulated_get_order(const weir_engine *engine,
  * with a count; 256 different reports are kept. Set struct_size of the first entry, which is the distance between
  * entries. `out_count` receives the number of reports. capacity 0 only asks for the number (races may then be NULL).
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's array. Errors: INVALID_ARGUMENT;
- * FAILED_PRECONDITION if the engine is not an emulated one; OUT_OF_RANGE if capacity is too small (out_count is set,
- * the entries are left alone).
+ * Errors: FAILED_PRECONDITION if the engine is not an emulated one; OUT_OF_RANGE if capacity is too small (out_count
+ * is set, the entries are left alone).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -418,8 +409,7 @@ weir_status weir_emulated_get_races(const weir_engine *engine,
 /**
  * Clears the reports and their count.
  *
- * Thread safety: any thread. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
+ * Errors: FAILED_PRECONDITION if the engine is not an emulated one.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_emulated_clear_races(weir_engine *engine);
 

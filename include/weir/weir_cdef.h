@@ -28,7 +28,7 @@ static const int WEIR_VERSION_MAJOR = 0;
 static const int WEIR_VERSION_MINOR = 1;
 static const int WEIR_VERSION_PATCH = 0;
 static const int WEIR_ABI_VERSION = 1;
-typedef enum weir_status_code {
+typedef enum weir_status_value {
   WEIR_OK = 0,
   WEIR_CANCELLED = 1,
   WEIR_UNKNOWN = 2,
@@ -46,7 +46,7 @@ typedef enum weir_status_code {
   WEIR_UNAVAILABLE = 14,
   WEIR_DATA_LOSS = 15,
   WEIR_DEVICE_LOST = 64
-} weir_status_code;
+} weir_status_value;
 typedef int32_t weir_status;
 uint32_t weir_version(void);
 const char *weir_version_string(void);
@@ -212,8 +212,6 @@ weir_status weir_engine_create_all(weir_engine **out_engines,
                                    size_t *out_count);
 weir_status weir_engine_retain(weir_engine *engine);
 void weir_engine_release(weir_engine *engine);
-weir_status weir_engine_get_kind(const weir_engine *engine, weir_engine_kind *out_kind);
-weir_status weir_engine_get_index(const weir_engine *engine, uint32_t *out_index);
 weir_status weir_engine_get_attr(const weir_engine *engine, const weir_engine_attr **out_attr);
 weir_status weir_engine_get_threadpool(const weir_engine *engine, weir_threadpool **out_pool);
 weir_status weir_engine_get_info(const weir_engine *engine, weir_engine_info *out_info);
@@ -570,6 +568,7 @@ typedef enum weir_port_kind_value {
   WEIR_PORT_INPUT = 1,
   WEIR_PORT_OUTPUT = 2
 } weir_port_kind_value;
+typedef uint32_t weir_port_kind;
 typedef uint32_t weir_segments;
 typedef struct weir_compile_options {
   size_t struct_size;
@@ -593,15 +592,16 @@ typedef struct weir_program_info {
   uint64_t cancelled;
   uint64_t running;
 } weir_program_info;
-typedef uint32_t weir_port_kind;
 typedef struct weir_port_info {
   size_t struct_size;
   weir_tensor_desc desc;
   weir_engine *engine;
   char name[128];
 } weir_port_info;
-weir_status weir_graph_set_input_engine(weir_graph *graph, size_t input, weir_engine *engine);
-weir_status weir_graph_set_output_engine(weir_graph *graph, size_t output, weir_engine *engine);
+weir_status weir_graph_set_port_engine(weir_graph *graph,
+                                       weir_port_kind kind,
+                                       size_t index,
+                                       weir_engine *engine);
 weir_status weir_graph_set_placement(weir_graph *graph,
                                      weir_node node,
                                      weir_placement placement);
@@ -718,8 +718,7 @@ weir_status weir_engine_attr_get_pinned_limit(const weir_engine_attr *attr,
 
 /* weir/task_group.h */
 typedef struct weir_task_group weir_task_group;
-weir_status weir_task_group_create(weir_threadpool *pool,
-                                   weir_task_group **out_group);
+weir_status weir_task_group_create(weir_threadpool *pool, weir_task_group **out_group);
 weir_status weir_kernel_context_create_task_group(weir_kernel_context *context,
                                                   weir_task_group **out_group);
 weir_status weir_task_group_retain(weir_task_group *group);
@@ -1253,7 +1252,6 @@ typedef struct weir_kernel_cache_info {
   uint64_t evictions;
 } weir_kernel_cache_info;
 weir_status weir_kernel_cache_set_capacity(size_t capacity);
-weir_status weir_kernel_cache_get_capacity(size_t *out_capacity);
 weir_status weir_kernel_cache_get_info(weir_kernel_cache_info *out_info);
 typedef enum weir_gemm_offset_value {
   WEIR_GEMM_OFFSET_FIXED = 1,
@@ -1368,7 +1366,6 @@ weir_status weir_resource_list(weir_engine *engine,
                                size_t *out_count);
 weir_status weir_resource_get_info(const weir_resource *resource,
                                    weir_resource_info *out_info);
-weir_status weir_resource_get_id(const weir_resource *resource, uint64_t *out_id);
 weir_status weir_resource_from_id(weir_engine *engine,
                                   uint64_t id,
                                   weir_resource **out_resource);
@@ -1450,7 +1447,6 @@ weir_status weir_table_find(const weir_resource *table,
                             size_t bytes,
                             size_t *out_found,
                             uint8_t *out_flags);
-weir_status weir_table_size(const weir_resource *table, size_t *out_count);
 weir_status weir_table_export(const weir_resource *table, weir_table_contents *contents);
 weir_status weir_kernel_create_table(weir_engine *engine,
                                      const weir_resource *table,
@@ -1516,10 +1512,10 @@ weir_status weir_threadpool_attr_set_costs(weir_threadpool_attr *attr,
                                            const weir_threadpool_costs *costs);
 weir_status weir_threadpool_attr_get_costs(const weir_threadpool_attr *attr,
                                            weir_threadpool_costs *out_costs);
-typedef enum weir_pinning {
+typedef enum weir_pinning_flags {
   WEIR_PINNING_ALLOCATES = 1,
   WEIR_PINNING_REGISTERS = 2
-} weir_pinning;
+} weir_pinning_flags;
 typedef struct weir_memory_info {
   size_t struct_size;
   uint64_t limit;
@@ -1604,7 +1600,7 @@ weir_status weir_runtime_get_threads(weir_thread_info *infos,
                                      size_t *out_count);
 
 /* weir/device.h */
-typedef enum weir_device_capability {
+typedef enum weir_device_capability_flags {
   WEIR_DEVICE_OWN_MEMORY = 1,
   WEIR_DEVICE_CONCURRENT = 2,
   WEIR_DEVICE_TIMING = 4,
@@ -1624,23 +1620,23 @@ typedef enum weir_device_capability {
   WEIR_DEVICE_ENDS_IN_CALLBACKS = 65536,
   WEIR_DEVICE_DIRECT_MEMORY = 131072,
   WEIR_DEVICE_REGIONS = 262144
-} weir_device_capability;
+} weir_device_capability_flags;
 typedef enum weir_device_vtable_flags {
   WEIR_DEVICE_UNLISTED = 1
 } weir_device_vtable_flags;
-typedef enum weir_device_object {
+typedef enum weir_device_object_value {
   WEIR_DEVICE_OBJECT_DEVICE = 1,
   WEIR_DEVICE_OBJECT_STREAM = 2,
   WEIR_DEVICE_OBJECT_EVENT = 3
-} weir_device_object;
-typedef enum weir_device_work_kind {
+} weir_device_object_value;
+typedef enum weir_device_work_kind_value {
   WEIR_DEVICE_WORK_LAUNCH = 1,
   WEIR_DEVICE_WORK_COPY = 2,
   WEIR_DEVICE_WORK_FILL = 3,
   WEIR_DEVICE_WORK_BRANCH = 4,
   WEIR_DEVICE_WORK_LOOP = 5
-} weir_device_work_kind;
-typedef enum weir_device_relation {
+} weir_device_work_kind_value;
+typedef enum weir_device_relation_value {
   WEIR_DEVICE_NOT_ZERO = 0,
   WEIR_DEVICE_EQ = 1,
   WEIR_DEVICE_NE = 2,
@@ -1648,7 +1644,7 @@ typedef enum weir_device_relation {
   WEIR_DEVICE_LE = 4,
   WEIR_DEVICE_GT = 5,
   WEIR_DEVICE_GE = 6
-} weir_device_relation;
+} weir_device_relation_value;
 typedef struct weir_device_info {
   size_t struct_size;
   uint64_t capabilities;
@@ -1988,17 +1984,16 @@ weir_status weir_threadpool_get_broken_clause(const weir_threadpool *pool,
 weir_status weir_threadpool_create_seeded(uint64_t seed,
                                           int32_t num_threads,
                                           weir_threadpool **out_pool);
-weir_status weir_threadpool_attr_set_checking(weir_threadpool_attr *attr,
-                                              int32_t checking);
+weir_status weir_threadpool_attr_set_checking(weir_threadpool_attr *attr, int32_t checking);
 weir_status weir_threadpool_attr_get_checking(const weir_threadpool_attr *attr,
                                               int32_t *out_checking);
-typedef enum weir_conformance_verdict {
+typedef enum weir_conformance_verdict_value {
   WEIR_CONFORMANCE_PASS = 0,
   WEIR_CONFORMANCE_FAIL = 1,
   WEIR_CONFORMANCE_NOT_OFFERED = 2,
   WEIR_CONFORMANCE_NOTE = 3,
   WEIR_CONFORMANCE_NOT_CHECKED = 4
-} weir_conformance_verdict;
+} weir_conformance_verdict_value;
 typedef struct weir_conformance_options {
   size_t struct_size;
   uint64_t budget_ns;
@@ -2032,13 +2027,13 @@ typedef enum weir_emulation_flags {
   WEIR_EMULATION_STRICT = 2,
   WEIR_EMULATION_PRECISE = 4
 } weir_emulation_flags;
-typedef enum weir_emulation_regions {
+typedef enum weir_emulation_regions_value {
   WEIR_EMULATION_REGIONS_NONE = 0,
   WEIR_EMULATION_REGIONS_ALL = 1,
   WEIR_EMULATION_REGIONS_SOME = 2,
   WEIR_EMULATION_REGIONS_DECLINED = 3
-} weir_emulation_regions;
-typedef enum weir_emulated_race_kind {
+} weir_emulation_regions_value;
+typedef enum weir_emulated_race_kind_value {
   WEIR_RACE_READ_AFTER_WRITE = 1,
   WEIR_RACE_WRITE_AFTER_READ = 2,
   WEIR_RACE_WRITE_AFTER_WRITE = 3,
@@ -2048,7 +2043,7 @@ typedef enum weir_emulated_race_kind {
   WEIR_RACE_RECORDED_TOO_SOON = 7,
   WEIR_RACE_WAIT_BEFORE_RECORD = 8,
   WEIR_RACE_HOST_ACCESS = 9
-} weir_emulated_race_kind;
+} weir_emulated_race_kind_value;
 typedef struct weir_emulation {
   size_t struct_size;
   uint64_t seed;

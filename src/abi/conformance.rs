@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_void};
 /// The verdict of weir_threadpool_conformance and weir_device_conformance on a clause.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum weir_conformance_verdict {
+pub enum weir_conformance_verdict_value {
     /// Nothing wrong was seen.
     WEIR_CONFORMANCE_PASS = 0,
     /// The clause is broken; the text says how.
@@ -48,7 +48,7 @@ pub struct weir_conformance_line {
     pub title: *const c_char,
     /// The observation, for people to read.
     pub text: *const c_char,
-    /// One of weir_conformance_verdict.
+    /// One of weir_conformance_verdict_value.
     pub verdict: i32,
     /// Reserved, 0.
     pub reserved: i32,

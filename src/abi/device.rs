@@ -12,7 +12,7 @@ use std::ffi::{c_char, c_void};
 /// Optional capabilities of a plug-in's device.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum weir_device_capability {
+pub enum weir_device_capability_flags {
     /// Its memory is a separate address space: the host cannot read or write it, whatever the address is.
     WEIR_DEVICE_OWN_MEMORY = 1,
     /// Its functions may be called from several threads at once. Otherwise weir serialises all calls for a device with
@@ -73,7 +73,7 @@ pub enum weir_device_vtable_flags {
 /// Kinds of objects for native_handle of a weir_device_vtable.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum weir_device_object {
+pub enum weir_device_object_value {
     /// The device.
     WEIR_DEVICE_OBJECT_DEVICE = 1,
     /// A stream of it.
@@ -88,7 +88,7 @@ pub enum weir_device_object {
 pub struct weir_device_info {
     /// sizeof(weir_device_info), set by weir. A plug-in writes no member that lies beyond it.
     pub struct_size: usize,
-    /// OR of weir_device_capability.
+    /// OR of weir_device_capability_flags.
     pub capabilities: u64,
     /// Its memory in bytes; 0 = not known.
     pub memory_bytes: u64,
@@ -154,7 +154,7 @@ pub type weir_device_callback_fn = Option<unsafe extern "C" fn(arg: *mut c_void)
 ///
 /// Copied by weir_device_register. `ctx` is the context registered with it; `device`, `stream`, `event` and `kernel`
 /// come from the create functions, and are not NULL. Every function that can fail returns WEIR_OK or a code of
-/// weir_status_code; if it fails, its outputs are unchanged. All return without waiting for the device, except those
+/// weir_status_value; if it fails, its outputs are unchanged. All return without waiting for the device, except those
 /// that say "may block". All may be called from any thread, and at the same time for different devices. A device with
 /// WEIR_DEVICE_CONCURRENT allows concurrent calls too, but only one thread at a time issues to a stream, and no object
 /// is destroyed while it is in use. The functions must not throw, longjmp or unwind, and must not call weir, except for
@@ -322,7 +322,7 @@ pub struct weir_device_vtable {
         ) -> i32,
     >,
     /// Required with WEIR_DEVICE_NATIVE_HANDLE. The handle of an object in the plug-in's native interface: `what` is
-    /// one of weir_device_object, `object` the object (the device itself for WEIR_DEVICE_OBJECT_DEVICE).
+    /// one of weir_device_object_value, `object` the object (the device itself for WEIR_DEVICE_OBJECT_DEVICE).
     pub native_handle:
         Option<unsafe extern "C" fn(device: *mut c_void, what: u32, object: *mut c_void, out_handle: *mut u64) -> i32>,
     /// Optional, may block. Called once, after the vtable was unregistered or replaced and its last device was closed.

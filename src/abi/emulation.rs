@@ -21,7 +21,7 @@ pub enum weir_emulation_flags {
 /// How an emulated device treats regions: parts of a program that it may compile to one kernel.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum weir_emulation_regions {
+pub enum weir_emulation_regions_value {
     /// It claims none of their nodes.
     WEIR_EMULATION_REGIONS_NONE = 0,
     /// It compiles them.
@@ -64,7 +64,7 @@ pub struct weir_emulation {
     pub lose_operation: u64,
     /// Duration of each launch of a recording before its first operation begins, in nanoseconds.
     pub replay_ns: u64,
-    /// One of enum weir_emulation_regions.
+    /// One of enum weir_emulation_regions_value.
     pub regions: u64,
     /// Compiling the region with this number fails with INTERNAL. 0 = none.
     pub fail_region: u64,
@@ -73,7 +73,7 @@ pub struct weir_emulation {
 /// Kinds of reports by the checker of emulated devices.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum weir_emulated_race_kind {
+pub enum weir_emulated_race_kind_value {
     /// The second operation reads bytes that the first writes, and nothing makes it wait.
     WEIR_RACE_READ_AFTER_WRITE = 1,
     /// The second operation writes bytes that the first reads, and nothing makes it wait.
@@ -101,7 +101,7 @@ pub enum weir_emulated_race_kind {
 pub struct weir_emulated_race {
     /// sizeof(weir_emulated_race).
     pub struct_size: usize,
-    /// One of enum weir_emulated_race_kind.
+    /// One of enum weir_emulated_race_kind_value.
     pub kind: u32,
     /// Reserved, 0.
     pub reserved: u32,

@@ -89,7 +89,7 @@ pub struct weir_memory_info {
     pub host_reserved: u64,
     /// Bytes of buffers that weir_buffer_pin has pinned for this engine.
     pub registered: u64,
-    /// OR of enum weir_pinning: the memory that can be pinned. 0: the memory for copies is ordinary memory.
+    /// OR of enum weir_pinning_flags: the memory that can be pinned. 0: the memory for copies is ordinary memory.
     pub pinning: u32,
     /// 0.
     pub reserved0: u32,
@@ -100,7 +100,7 @@ pub struct weir_memory_info {
 /// Chapter: Memory figures.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum weir_pinning {
+pub enum weir_pinning_flags {
     /// Memory that weir allocates for it: WEIR_MEMORY_PINNED.
     WEIR_PINNING_ALLOCATES = 1,
     /// Memory allocated elsewhere, too: weir_buffer_pin.

@@ -150,7 +150,7 @@ pub struct weir_run_options {
     /// program's inputs, but those that none of its nodes needs are ignored and may be NULL.
     ///
     /// Such runs count in the program's counters and node figures. The costs that the program learns
-    /// (weir_program_save_profile) are those of whole runs; a part begins with the costs known for the whole, and then
+    /// (weir_program_save_costs) are those of whole runs; a part begins with the costs known for the whole, and then
     /// learns its own.
     pub outputs: *const usize,
     /// Length of `outputs`.

@@ -34,7 +34,7 @@ pub struct weir_device_launch {
 /// The kinds of steps of a recording.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum weir_device_work_kind {
+pub enum weir_device_work_kind_value {
     /// A launch of a kernel.
     WEIR_DEVICE_WORK_LAUNCH = 1,
     /// A copy.
@@ -50,7 +50,7 @@ pub enum weir_device_work_kind {
 /// The predicates of a recording's loop.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum weir_device_relation {
+pub enum weir_device_relation_value {
     /// The integer at the first address is not 0: a WEIR_BOOL, WEIR_U8, WEIR_S8 or WEIR_S32.
     WEIR_DEVICE_NOT_ZERO = 0,
     /// The number at the first address is equal to the one at the second, both WEIR_F32 or both WEIR_S32; likewise
@@ -141,7 +141,7 @@ pub struct weir_device_branch {
 pub struct weir_device_loop {
     /// sizeof(weir_device_loop), set by weir.
     pub struct_size: usize,
-    /// One of weir_device_relation.
+    /// One of weir_device_relation_value.
     pub relation: u32,
     /// The type of the numbers that are read.
     pub dtype: u32,
@@ -162,7 +162,7 @@ pub struct weir_device_loop {
 pub struct weir_device_work {
     /// sizeof(weir_device_work), set by weir.
     pub struct_size: usize,
-    /// One of weir_device_work_kind.
+    /// One of weir_device_work_kind_value.
     pub kind: u32,
     /// Reserved, 0.
     pub reserved: u32,

@@ -5,8 +5,8 @@
 
 use super::{weir_engine, weir_status, weir_tensor_desc};
 
-/// A failure: of the calling thread's last failed call, of a stream, or of a run. Texts are NUL-terminated UTF-8, cut if
-/// they are too long.
+/// A failure: of the calling thread's last failed call, of a stream, or of a run. Texts are NUL-terminated UTF-8, cut
+/// if they are too long.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_failure {

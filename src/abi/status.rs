@@ -3,14 +3,14 @@
 //! Chapter: Library.
 #![forbid(unsafe_code)]
 
-/// The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_code. The values up to 16 are Abseil's
+/// The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_value. The values up to 16 are Abseil's
 /// canonical codes (google/abseil status codes), those from 64 on are weir's own; all are permanent parts of the ABI.
 pub type weir_status = i32;
 
 /// The codes a weir_status can hold.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum weir_status_code {
+pub enum weir_status_value {
     /// Success.
     WEIR_OK = 0,
     /// The run or call was cancelled.

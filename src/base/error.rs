@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::object;
-use crate::abi::{weir_status, weir_status_code as C};
+use crate::abi::{weir_status, weir_status_value as C};
 use std::any::Any;
 use std::ffi::CStr;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// `Result` with the library's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The kind of failure; the values of `weir_status_code` without OK.
+/// The kind of failure; the values of `weir_status_value` without OK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     Cancelled,

@@ -5,7 +5,7 @@ use super::attr::{EngineAttr, ThreadMode};
 use super::memory;
 use super::registered::Registrations;
 use super::threads;
-use crate::abi::{weir_engine_info, weir_memory_info, weir_pinning as P};
+use crate::abi::{weir_engine_info, weir_memory_info, weir_pinning_flags as P};
 use crate::base::object::tag;
 use crate::base::text::json_string;
 use crate::base::{Error, Kind, Object, Ref, Result, live, text, with_article};
@@ -229,7 +229,7 @@ impl Engine {
         self.accelerator()?.pinning()
     }
 
-    /// Bits of weir_pinning.
+    /// Bits of weir_pinning_flags.
     pub fn pinning_flags(&self) -> u32 {
         match self.pinning() {
             None => 0,

@@ -14,10 +14,10 @@ use std::ffi::c_void;
 /// Creates a buffer of `bytes` bytes: memory without a shape, with any contents; 0 bytes are legal. `from` NULL: new
 /// memory of the engine's, with its alignment; else FOREIGN or PINNED memory.
 ///
-/// Thread safety: any thread. Blocking: never; as long as the device takes to pin memory, when another region of it is
-/// needed. Ownership: the caller owns one reference to *out_buffer; from is copied. Errors: INVALID_ARGUMENT (NULL; of
-/// from: its source, members that do not belong to it, NULL data unless bytes is 0, PINNED for an engine that is no CPU
-/// engine); OUT_OF_RANGE (no memory at this address is that large, or the memory is too small); RESOURCE_EXHAUSTED.
+/// Blocking: never; as long as the device takes to pin memory, when another region of it is needed. Errors:
+/// INVALID_ARGUMENT (NULL; of from: its source, members that do not belong to it, NULL data unless bytes is 0, PINNED
+/// for an engine that is no CPU engine); OUT_OF_RANGE (no memory at this address is that large, or the memory is too
+/// small); RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_buffer_create(
@@ -44,8 +44,6 @@ pub unsafe extern "C" fn weir_buffer_create(
 }
 
 /// Takes one more reference.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_buffer_retain(buffer: *mut weir_buffer) -> weir_status {
@@ -54,8 +52,6 @@ pub unsafe extern "C" fn weir_buffer_retain(buffer: *mut weir_buffer) -> weir_st
 }
 
 /// Gives up one reference. NULL does nothing. Tensors on the buffer hold references of their own.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_buffer_release(buffer: *mut weir_buffer) {
     // SAFETY: the caller's handle, as documented.
@@ -63,9 +59,6 @@ pub unsafe extern "C" fn weir_buffer_release(buffer: *mut weir_buffer) {
 }
 
 /// Address of the first byte, in the engine's memory. Reading or writing it while queued work uses it is a race.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: *out_data is borrowed and lives as long as the buffer.
-/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_buffer_get_data(buffer: *const weir_buffer, out_data: *mut *mut c_void) -> weir_status {
@@ -78,8 +71,6 @@ pub unsafe extern "C" fn weir_buffer_get_data(buffer: *const weir_buffer, out_da
 }
 
 /// Size in bytes.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_buffer_get_size(buffer: *const weir_buffer, out_bytes: *mut usize) -> weir_status {
@@ -92,9 +83,6 @@ pub unsafe extern "C" fn weir_buffer_get_size(buffer: *const weir_buffer, out_by
 }
 
 /// The engine whose memory the buffer is in, or whose kernels reach it.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the buffer.
-/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_buffer_get_engine(

@@ -38,10 +38,9 @@ fn give(node: NodeId, outputs: &mut [weir_value], out_node: *mut weir_node) {
 /// it; a control edge from the node waits for the whole branch. A branch that is not taken costs nothing. out_node (may
 /// be NULL) receives the node.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: both graphs are copied, they may be
-/// changed or destroyed afterwards; name and desc are copied. Errors: INVALID_ARGUMENT (NULL, foreign value, number of
-/// inputs or outputs); ALREADY_EXISTS (name); OUT_OF_RANGE (more than 32 levels of nesting). Types and shapes are
-/// checked by weir_graph_compile.
+/// Ownership: both graphs are copied, they may be changed or destroyed afterwards. Errors: INVALID_ARGUMENT (NULL,
+/// foreign value, number of inputs or outputs); ALREADY_EXISTS (name); OUT_OF_RANGE (more than 32 levels of nesting).
+/// Types and shapes are checked by weir_graph_compile.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_add_cond(
@@ -74,8 +73,8 @@ pub unsafe extern "C" fn weir_graph_add_cond(
 /// Adds a branch between several graphs, of which each run executes one. Everything else is as with
 /// weir_graph_add_cond.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graphs, name and desc are copied.
-/// Errors: as weir_graph_add_cond; INVALID_ARGUMENT if there are no branches.
+/// Ownership: the graphs, name and desc are copied. Errors: as weir_graph_add_cond; INVALID_ARGUMENT if there are no
+/// branches.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_add_case(
@@ -117,8 +116,8 @@ pub unsafe extern "C" fn weir_graph_add_case(
 /// "name/iteration/node". The node begins when all variables and invariants are available. out_node (may be NULL)
 /// receives it.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: both graphs, name and desc are copied.
-/// Errors: as weir_graph_add_cond; INVALID_ARGUMENT if parallel_iterations is less than 0.
+/// Ownership: both graphs, name and desc are copied. Errors: as weir_graph_add_cond; INVALID_ARGUMENT if
+/// parallel_iterations is less than 0.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_add_while(
@@ -160,9 +159,8 @@ pub unsafe extern "C" fn weir_graph_add_while(
 /// weir_graph_add_cond costs less. Nodes on other engines than the CPU's may be skipped as any other: where switches
 /// and merges do not form a cond, their values travel through the host. out_node (may be NULL) receives the node.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors: INVALID_ARGUMENT
-/// (NULL, foreign value); ALREADY_EXISTS (name). weir_graph_compile refuses outputs that can be absent, unless
-/// WEIR_COMPILE_ALLOW_ABSENT.
+/// Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name). weir_graph_compile refuses outputs that can
+/// be absent, unless WEIR_COMPILE_ALLOW_ABSENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_add_switch(
@@ -193,7 +191,6 @@ pub unsafe extern "C" fn weir_graph_add_switch(
 /// merge is skipped; a skipped node that it waits for without data does not matter. Two present inputs are an error of
 /// the run (FAILED_PRECONDITION) that names the nodes which computed them. out_node (may be NULL) receives the node.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
 /// Errors: INVALID_ARGUMENT (NULL, foreign value, num_inputs is 0); ALREADY_EXISTS (name).
 #[must_use]
 #[unsafe(no_mangle)]

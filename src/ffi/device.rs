@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// The kind with this name: "cpu", "cuda", "emulated", or a name registered by a plug-in. A name keeps its number for
 /// the life of the process, even after its device provider is unregistered.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, UTF-8); NOT_FOUND.
+/// Errors: NOT_FOUND.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_kind_from_name(
@@ -34,8 +34,6 @@ pub unsafe extern "C" fn weir_engine_kind_from_name(
 }
 
 /// The name of a kind, "cpu"; "?" for an unknown number.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_engine_kind_name(kind: weir_engine_kind) -> *const c_char {
     guard_value(c"?".as_ptr(), || DeviceKind::from_value(kind).map_or(c"?", DeviceKind::c_name).as_ptr())
@@ -45,8 +43,7 @@ pub extern "C" fn weir_engine_kind_name(kind: weir_engine_kind) -> *const c_char
 /// (weir_engine_count). *out_count is the number of kinds; as many as fit are stored. A call with capacity 0 only asks
 /// for the number.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's array.
-/// Errors: INVALID_ARGUMENT (NULL); OUT_OF_RANGE if capacity is not 0 and too small (*out_count is set).
+/// Errors: OUT_OF_RANGE if capacity is not 0 and too small (*out_count is set).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_kind_list(
@@ -121,11 +118,10 @@ unsafe fn plugin(
 /// device_info, error_text and the functions for settings are used, and no others are required. `name` has 1 to 32 of
 /// a-z, 0-9, '_' and '-', the first one a letter.
 ///
-/// Thread safety: any thread. Blocking: never; no function of the vtable is called. Ownership: the vtable is copied;
-/// ctx passes to weir if this call succeeds: vtable->release(ctx) is called when the provider is unregistered or
-/// replaced, and its last device closed. Errors: INVALID_ARGUMENT (NULL, a required member that is NULL, which the text
-/// names, struct_size, name); ALREADY_EXISTS if there is a provider with this priority (weir_device_replace replaces
-/// it).
+/// Blocking: never; no function of the vtable is called. Ownership: ctx passes to weir if this call succeeds:
+/// vtable->release(ctx) is called when the provider is unregistered or replaced, and its last device closed. Errors:
+/// INVALID_ARGUMENT (NULL, a required member that is NULL, which the text names, struct_size, name); ALREADY_EXISTS if
+/// there is a provider with this priority (weir_device_replace replaces it).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_device_register(
@@ -149,8 +145,8 @@ pub unsafe extern "C" fn weir_device_register(
 /// Replaces the provider that has this priority. Devices that are open stay with the old provider; the new one opens
 /// the next.
 ///
-/// Thread safety: any thread. Blocking: as vtable->release of the old provider. Ownership: as weir_device_register.
-/// Errors: those of weir_device_register; NOT_FOUND if there is no provider with this priority.
+/// Blocking: as vtable->release of the old provider. Ownership: as weir_device_register. Errors: those of
+/// weir_device_register; NOT_FOUND if there is no provider with this priority.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_device_replace(
@@ -173,8 +169,8 @@ pub unsafe extern "C" fn weir_device_replace(
 
 /// Unregisters the provider of this kind and priority. Devices that are open stay until their engines are gone.
 ///
-/// Thread safety: any thread. Blocking: as vtable->release. Ownership: weir gives up the vtable's ctx, see
-/// weir_device_register. Errors: INVALID_ARGUMENT (NULL, UTF-8); NOT_FOUND.
+/// Blocking: as vtable->release. Ownership: weir gives up the vtable's ctx, see weir_device_register. Errors:
+/// NOT_FOUND.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_device_unregister(name: *const c_char, priority: i32) -> weir_status {
@@ -218,9 +214,9 @@ const INIT: &CStr = c"weir_device_plugin_init";
 /// loading it once more does nothing. If it fails, its registrations are undone, and a later call tries again.
 ///
 /// Thread safety: any thread, but not from inside weir_device_plugin_init of the same library. Blocking: while the
-/// library is opened and initialised, here or in another thread. Ownership: none. Errors: INVALID_ARGUMENT (NULL, or a
-/// library without that function); NOT_FOUND if it cannot be opened (the text is the loader's); UNIMPLEMENTED where
-/// libraries cannot be opened; else the status that weir_device_plugin_init returned.
+/// library is opened and initialised, here or in another thread. Errors: INVALID_ARGUMENT (NULL, or a library without
+/// that function); NOT_FOUND if it cannot be opened (the text is the loader's); UNIMPLEMENTED where libraries cannot be
+/// opened; else the status that weir_device_plugin_init returned.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_device_load(path: *const c_char) -> weir_status {

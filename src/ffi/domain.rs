@@ -14,7 +14,6 @@ use std::ffi::c_char;
 /// other: if another live domain has the name, this one's gets a number, as in "torch#2". weir_engine_attr_set_domain
 /// puts engines into a domain.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: name is copied; the caller owns one reference to *out_domain.
 /// Errors: INVALID_ARGUMENT (NULL, no such name); RESOURCE_EXHAUSTED (memory, or 16 million domains were made).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -27,8 +26,6 @@ pub unsafe extern "C" fn weir_domain_create(name: *const c_char, out_domain: *mu
 }
 
 /// Takes one more reference.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_domain_retain(domain: *mut weir_domain) -> weir_status {
@@ -37,8 +34,6 @@ pub unsafe extern "C" fn weir_domain_retain(domain: *mut weir_domain) -> weir_st
 }
 
 /// Gives up one reference. NULL does nothing. Settings and engines hold references of their own.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_domain_release(domain: *mut weir_domain) {
     // SAFETY: the caller's handle, as documented.
@@ -46,9 +41,6 @@ pub unsafe extern "C" fn weir_domain_release(domain: *mut weir_domain) {
 }
 
 /// Copies the domain's name, which is unique among live domains.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_domain_get_name(
@@ -64,10 +56,6 @@ pub unsafe extern "C" fn weir_domain_get_name(
 }
 
 /// The domain that the engine is created in. NULL: the default domain, shared by all that set none.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its
-/// own.
-/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_set_domain(
@@ -83,10 +71,6 @@ pub unsafe extern "C" fn weir_engine_attr_set_domain(
 }
 
 /// The domain that was set, or NULL.
-///
-/// Thread safety: one thread at a time per object. Blocking: never.
-/// Ownership: *out_domain is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
-/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_get_domain(
@@ -104,9 +88,6 @@ pub unsafe extern "C" fn weir_engine_attr_get_domain(
 /// The engine's name in texts, instead of its device's: as in weir_domain_create, or "" for none (the default). If
 /// another engine of the domain has it, this one's gets a number, as in "encoder#2". Engines without a name of their
 /// own share their device's name, "cpu:0".
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors:
-/// INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_set_name(attr: *mut weir_engine_attr, name: *const c_char) -> weir_status {
@@ -118,9 +99,6 @@ pub unsafe extern "C" fn weir_engine_attr_set_name(attr: *mut weir_engine_attr, 
 }
 
 /// Copies the name that was set, "" if none.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_get_name(
@@ -138,9 +116,6 @@ pub unsafe extern "C" fn weir_engine_attr_get_name(
 /// Copies the engine's name as all texts print it: its own name, else its device's, after the domain's: "cpu:0",
 /// "encoder", "torch/cpu:0", "torch/encoder#2". Engines of two domains never have the same name; in one domain engines
 /// without a name of their own may.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if the buffer is too small.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_get_name(
@@ -164,8 +139,7 @@ pub unsafe extern "C" fn weir_engine_get_name(
 /// rest of such a run is covered if it was started on a stream of the domain. Work that waits for another domain's (an
 /// event, a run over engines of both) is waited for with that.
 ///
-/// Thread safety: any thread. Blocking: as weir_sync_devices. Ownership: the caller's array. Errors: those of
-/// weir_sync_devices; INVALID_ARGUMENT.
+/// Blocking: as weir_sync_devices. Errors: those of weir_sync_devices.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_sync_domain(

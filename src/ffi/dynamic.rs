@@ -18,10 +18,9 @@ use std::ffi::c_void;
 /// The memory belongs to the program and is kept from run to run; it grows, with memory of the engine's, when a run
 /// needs more than all runs before.
 ///
-/// Thread safety: any thread, during the call. Blocking: never. Ownership: *out_data is borrowed, valid until compute
-/// returns. Errors: INVALID_ARGUMENT (NULL, dims against the declared shape; the text names node and output);
-/// OUT_OF_RANGE (index, size overflows); FAILED_PRECONDITION (an output of a fixed shape, or allocated before);
-/// RESOURCE_EXHAUSTED.
+/// Thread safety: any thread, during the call. Ownership: *out_data is borrowed, valid until compute returns. Errors:
+/// INVALID_ARGUMENT (NULL, dims against the declared shape; the text names node and output); OUT_OF_RANGE (index, size
+/// overflows); FAILED_PRECONDITION (an output of a fixed shape, or allocated before); RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_context_allocate_output(
@@ -50,8 +49,6 @@ pub unsafe extern "C" fn weir_kernel_context_allocate_output(
 
 /// Frees the memory that the program keeps for later runs: all values, and the blocks of dynamic ones, which otherwise
 /// stay as large as the largest run needed. The next run allocates again. Active runs keep theirs.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_trim(program: *mut weir_program) -> weir_status {

@@ -52,9 +52,8 @@ impl From<&Race> for weir_emulated_race {
 /// refused while the device is alive (after a second, in which its last use may end), and one without settings shares
 /// the device.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the struct is copied. Errors:
-/// INVALID_ARGUMENT (NULL, unknown flags, STRICT without CHECK); FAILED_PRECONDITION if the attribute's kind is not
-/// EMULATED.
+/// Errors: INVALID_ARGUMENT (NULL, unknown flags, STRICT without CHECK); FAILED_PRECONDITION if the attribute's kind is
+/// not EMULATED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_set_emulation(
@@ -74,8 +73,7 @@ pub unsafe extern "C" fn weir_engine_attr_set_emulation(
 
 /// The emulation that was set, or all 0. In the attributes of an engine: its device's emulation.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's struct, struct_size set.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not EMULATED.
+/// Errors: FAILED_PRECONDITION if the attribute's kind is not EMULATED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_get_emulation(
@@ -96,8 +94,7 @@ pub unsafe extern "C" fn weir_engine_attr_get_emulation(
 
 /// Counters of an emulated device since it was created, shared by all engines on it.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
+/// Errors: FAILED_PRECONDITION if the engine is not an emulated one.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_emulated_get_counters(
@@ -118,8 +115,7 @@ pub unsafe extern "C" fn weir_emulated_get_counters(
 /// `capacity` of them are stored. capacity 0 only asks for the number (numbers may then be NULL). Two runs with the
 /// same seed and the same calls have the same order.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's array.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
+/// Errors: FAILED_PRECONDITION if the engine is not an emulated one.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_emulated_get_order(
@@ -151,9 +147,8 @@ pub unsafe extern "C" fn weir_emulated_get_order(
 /// with a count; 256 different reports are kept. Set struct_size of the first entry, which is the distance between
 /// entries. `out_count` receives the number of reports. capacity 0 only asks for the number (races may then be NULL).
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's array. Errors: INVALID_ARGUMENT;
-/// FAILED_PRECONDITION if the engine is not an emulated one; OUT_OF_RANGE if capacity is too small (out_count is set,
-/// the entries are left alone).
+/// Errors: FAILED_PRECONDITION if the engine is not an emulated one; OUT_OF_RANGE if capacity is too small (out_count
+/// is set, the entries are left alone).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_emulated_get_races(
@@ -184,8 +179,7 @@ pub unsafe extern "C" fn weir_emulated_get_races(
 
 /// Clears the reports and their count.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: none.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the engine is not an emulated one.
+/// Errors: FAILED_PRECONDITION if the engine is not an emulated one.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_emulated_clear_races(engine: *mut weir_engine) -> weir_status {

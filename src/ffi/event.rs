@@ -9,9 +9,6 @@ use crate::abi::*;
 use crate::engine::Event;
 
 /// Creates an event, not yet recorded. `event_flags` is OR of weir_event_flags.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_event.
-/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_event_create(
@@ -29,8 +26,6 @@ pub unsafe extern "C" fn weir_event_create(
 }
 
 /// Takes one more reference.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_event_retain(event: *mut weir_event) -> weir_status {
@@ -39,8 +34,6 @@ pub unsafe extern "C" fn weir_event_retain(event: *mut weir_event) -> weir_statu
 }
 
 /// Gives up one reference. NULL does nothing. A recorded event may be released before it is reached.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_event_release(event: *mut weir_event) {
     // SAFETY: the caller's handle, as documented.
@@ -50,9 +43,8 @@ pub unsafe extern "C" fn weir_event_release(event: *mut weir_event) {
 /// Records the event after everything queued on the stream so far. Recording again moves it; waits that began for the
 /// earlier record still wait for that one.
 ///
-/// Thread safety: any thread. Blocking: never on an asynchronous stream. Ownership: none.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if a synchronous stream is used from inside its own work. On a
-/// failed stream the record is legal, and the event carries the failure.
+/// Blocking: never on an asynchronous stream. Errors: FAILED_PRECONDITION if a synchronous stream is used from inside
+/// its own work. On a failed stream the record is legal, and the event carries the failure.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_event_record(event: *mut weir_event, stream: *mut weir_stream) -> weir_status {
@@ -65,8 +57,6 @@ pub unsafe extern "C" fn weir_event_record(event: *mut weir_event, stream: *mut 
 
 /// Whether the event, as last recorded, has been reached (1) or not (0). An event that was never recorded counts as
 /// reached.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_event_query(event: *const weir_event, out_done: *mut i32) -> weir_status {
@@ -81,10 +71,9 @@ pub unsafe extern "C" fn weir_event_query(event: *const weir_event, out_done: *m
 /// Waits until the event, as last recorded before this call, has been reached. Returns at once if it was never
 /// recorded.
 ///
-/// Thread safety: any thread. Blocking: until reached, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE
-/// = no limit). Meanwhile it runs queued work, as weir_stream_synchronize does. Ownership: none. Errors:
-/// INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the work needs;
-/// else the failure of the stream that the event was recorded on, each time.
+/// Blocking: until reached, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE = no limit). Meanwhile it
+/// runs queued work, as weir_stream_synchronize does. Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here
+/// would block a worker that the work needs; else the failure of the stream that the event was recorded on, each time.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_event_synchronize(event: *mut weir_event, timeout_ns: u64) -> weir_status {
@@ -99,10 +88,10 @@ pub unsafe extern "C" fn weir_event_synchronize(event: *mut weir_event, timeout_
 /// been reached, the notice arrives before the call returns. Recording again, or releasing the event, does not affect
 /// earlier notices.
 ///
-/// Thread safety: any thread. Blocking: never; the function and release run here if the event has been reached.
-/// Ownership: `notice` is read during the call; its ctx is released with `release`. Errors: INVALID_ARGUMENT (NULL,
-/// neither function nor eventfd, an event_fd that is no eventfd or that blocks); RESOURCE_EXHAUSTED (also if the notice
-/// thread of an engine cannot be started).
+/// Blocking: never; the function and release run here if the event has been reached. Ownership: `notice` is read during
+/// the call; its ctx is released with `release`. Errors: INVALID_ARGUMENT (NULL, neither function nor eventfd, an
+/// event_fd that is no eventfd or that blocks); RESOURCE_EXHAUSTED (also if the notice thread of an engine cannot be
+/// started).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_event_notify(event: *mut weir_event, notice: *const weir_notice) -> weir_status {
@@ -116,9 +105,7 @@ pub unsafe extern "C" fn weir_event_notify(event: *mut weir_event, notice: *cons
 
 /// Nanoseconds from `start` to `end` on the monotonic clock; negative if end was reached first.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: none.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if either lacks WEIR_EVENT_TIMING, was never recorded, or has not
-/// been reached yet.
+/// Errors: FAILED_PRECONDITION if either lacks WEIR_EVENT_TIMING, was never recorded, or has not been reached yet.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_event_elapsed_ns(

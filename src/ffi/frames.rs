@@ -46,7 +46,6 @@ unsafe fn add(
 /// absent the whole loop is skipped, and the values of its exits are absent. out_node (may be NULL) receives the node;
 /// it may wait for nodes outside of the frame.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: both names are copied.
 /// Errors: INVALID_ARGUMENT (NULL, foreign value, empty frame_name, is_constant, parallel_iterations less than 1);
 /// ALREADY_EXISTS (name).
 #[must_use]
@@ -78,7 +77,6 @@ pub unsafe extern "C" fn weir_graph_add_enter(
 /// the next iteration that weir_graph_set_back_edge connects. Each loop merge needs one. For a merge outside of loops
 /// see weir_graph_add_merge.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
 /// Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -98,7 +96,6 @@ pub unsafe extern "C" fn weir_graph_add_loop_merge(
 /// Connects a loop merge to its value after the first iteration: the output of a next iteration, which was added after
 /// the merge.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT (foreign node or value, no loop merge, no next iteration); ALREADY_EXISTS (it has one).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -119,7 +116,6 @@ pub unsafe extern "C" fn weir_graph_set_back_edge(
 /// iteration that takes place, out_false goes to exits and to nothing else. Other switches, and merges, may be in a
 /// loop as anywhere.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
 /// Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -139,7 +135,6 @@ pub unsafe extern "C" fn weir_graph_add_loop_cond(
 /// Adds a next iteration: passes the value to the loop merges that have it as their back edge, in the following
 /// iteration.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
 /// Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -159,7 +154,6 @@ pub unsafe extern "C" fn weir_graph_add_next_iteration(
 /// Adds an exit: passes the last value of a loop's variable to the surrounding frame, or to the graph. `value` is
 /// out_false of a switch of the loop cond on a loop merge. A control edge from out_node waits for the whole loop.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
 /// Errors: INVALID_ARGUMENT (NULL, foreign value); ALREADY_EXISTS (name).
 #[must_use]
 #[unsafe(no_mangle)]

@@ -23,9 +23,8 @@ use crate::kernel::vector::standalone;
 /// instruction set, never on the pool. The second and later calls of a size allocate nothing: the library keeps scratch
 /// memory for them, at most about a megabyte for each thread that was in such a call at once.
 ///
-/// Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Ownership: none passes.
-/// Errors: INVALID_ARGUMENT (WEIR_MAX_ISA too); OUT_OF_RANGE (a matrix larger than memory); RESOURCE_EXHAUSTED. On all
-/// of them C is untouched.
+/// Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Errors: INVALID_ARGUMENT
+/// (WEIR_MAX_ISA too); OUT_OF_RANGE (a matrix larger than memory); RESOURCE_EXHAUSTED. On all of them C is untouched.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_sgemm(
@@ -76,8 +75,8 @@ pub unsafe extern "C" fn weir_sgemm(
 /// rounded to nearest even, and then rounded to the nearest integer, ties to even. Results beyond 32 bits become
 /// INT32_MAX or INT32_MIN. With beta = 0 C is not read, with alpha = 0 or k = 0 A and B are not.
 ///
-/// Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Ownership: none passes.
-/// Errors: as weir_sgemm, and INVALID_ARGUMENT for an alpha or beta that is not finite. On all of them C is untouched.
+/// Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Errors: as weir_sgemm, and
+/// INVALID_ARGUMENT for an alpha or beta that is not finite. On all of them C is untouched.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_gemm_u8s8s32(
@@ -110,8 +109,8 @@ pub unsafe extern "C" fn weir_gemm_u8s8s32(
 
 /// As weir_gemm_u8s8s32, with signed A.
 ///
-/// Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Ownership: none passes.
-/// Errors: as weir_gemm_u8s8s32.
+/// Thread safety: any thread, also inside tasks of the pool. Blocking: until C is written. Errors: as
+/// weir_gemm_u8s8s32.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_gemm_s8s8s32(

@@ -15,9 +15,6 @@ use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
 /// Creates an empty graph. `name` (may be NULL) appears in error texts and dumps.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_graph; name is copied.
-/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_create(name: *const c_char, out_graph: *mut *mut weir_graph) -> weir_status {
@@ -32,8 +29,6 @@ pub unsafe extern "C" fn weir_graph_create(name: *const c_char, out_graph: *mut 
 }
 
 /// Destroys a graph under construction. NULL does nothing. Programs compiled from it live on.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_destroy(graph: *mut weir_graph) {
     // SAFETY: the caller's handle, as documented.
@@ -43,7 +38,6 @@ pub unsafe extern "C" fn weir_graph_destroy(graph: *mut weir_graph) {
 /// Adds an input: a tensor that is passed to each run. Runs take inputs in the order in which they were added.
 /// Dimensions of `desc` may be WEIR_DIM_DYNAMIC: each run passes a tensor that fits.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: name and desc are copied.
 /// Errors: INVALID_ARGUMENT (NULL, bad UTF-8, empty name, bad desc); ALREADY_EXISTS (name).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -71,9 +65,7 @@ pub unsafe extern "C" fn weir_graph_add_input(
 /// Adds a constant. The program keeps the tensor; its contents must not change any more. It may be in the memory of any
 /// engine that the program is compiled for: nodes of that engine read it in place. It is copied to other engines.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
-/// tensor.
-/// Errors: INVALID_ARGUMENT; ALREADY_EXISTS (name).
+/// Errors: ALREADY_EXISTS (name).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_add_constant(
@@ -101,8 +93,6 @@ pub unsafe extern "C" fn weir_graph_add_constant(
 /// out_node (may be NULL) receives the node, for control edges. Values of nodes added later cannot be used here, so
 /// only control edges can close a cycle, which is an error of compile. weir_graph_set_back_edge closes a loop.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
-/// kernel; name is copied.
 /// Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs); ALREADY_EXISTS (name).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -144,9 +134,8 @@ pub unsafe extern "C" fn weir_graph_add_kernel(
 /// inner run, and the rules for programs with such kernels hold for the graph. Kernels that may block run on the pool
 /// that the inner program was compiled with.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
-/// program; name is copied. Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs, a program with
-/// outputs that may be absent); ALREADY_EXISTS (name).
+/// Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs, a program with outputs that may be
+/// absent); ALREADY_EXISTS (name).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_add_program(
@@ -184,9 +173,7 @@ pub unsafe extern "C" fn weir_graph_add_program(
 /// with arg when graph and programs are gone. Calls of several runs may overlap. out_node (may be NULL) receives the
 /// node, for control edges.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: arg passes to the graph if destroy
-/// is given.
-/// Errors: INVALID_ARGUMENT; ALREADY_EXISTS (name).
+/// Ownership: arg passes to the graph if destroy is given. Errors: ALREADY_EXISTS (name).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_add_task(
@@ -222,7 +209,6 @@ pub unsafe extern "C" fn weir_graph_add_task(
 
 /// Makes `to` wait for `from`, without data.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT (foreign node, an edge to itself).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -242,7 +228,6 @@ pub unsafe extern "C" fn weir_graph_add_control_edge(
 /// default), WEIR_FORWARD_NEVER, or the index of the input whose memory it must be; weir_graph_compile refuses the
 /// graph if that is impossible.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT (foreign node, no kernel, input below WEIR_FORWARD_NEVER); OUT_OF_RANGE (output, input).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -275,7 +260,6 @@ pub unsafe extern "C" fn weir_graph_set_forwarding(
 /// Makes a value an output of the graph: each run writes it into a tensor that it is passed. Runs take outputs in the
 /// order in which they were added.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied.
 /// Errors: INVALID_ARGUMENT (foreign value); ALREADY_EXISTS (name of another output).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -292,9 +276,6 @@ pub unsafe extern "C" fn weir_graph_add_output(
 }
 
 /// Copies a drawing of the graph in its current state, in DOT or JSON.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
-/// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
 ///
 /// Chapter: Drawings and reports.
 #[must_use]

@@ -19,7 +19,7 @@ pub(super) struct Named(pub(super) Arc<HostKernel>);
 
 /// Never called.
 pub(super) unsafe extern "C" fn no_body(_user: *mut c_void, _context: *mut weir_kernel_context) -> i32 {
-    weir_status_code::WEIR_UNIMPLEMENTED as i32
+    weir_status_value::WEIR_UNIMPLEMENTED as i32
 }
 
 /// A host kernel's descriptor with the signature of another descriptor, under that name.

@@ -15,7 +15,6 @@ use std::ffi::{c_char, c_void};
 /// engines may use it. weir calls vtable->release(ctx) exactly once, after the last reference is gone and all memory
 /// was given back; if this call fails, it is never called.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_allocator.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, flags, alignment, allocate or deallocate missing).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -39,8 +38,6 @@ pub unsafe extern "C" fn weir_allocator_create(
 }
 
 /// Takes one more reference.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_allocator_retain(allocator: *mut weir_allocator) -> weir_status {
@@ -50,8 +47,6 @@ pub unsafe extern "C" fn weir_allocator_retain(allocator: *mut weir_allocator) -
 
 /// Gives up one reference. NULL does nothing. Settings, engines and memory from the allocator hold references of their
 /// own.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_allocator_release(allocator: *mut weir_allocator) {
     // SAFETY: the caller's handle, as documented.
@@ -60,9 +55,6 @@ pub unsafe extern "C" fn weir_allocator_release(allocator: *mut weir_allocator) 
 
 /// The source of the engine's memory. NULL: the system, or the device (the default). On an engine of another kind than
 /// CPU the allocator provides device memory, as a framework's caching allocator does.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of its
-/// own. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_set_allocator(
@@ -79,10 +71,6 @@ pub unsafe extern "C" fn weir_engine_attr_set_allocator(
 }
 
 /// The allocator that was set, or NULL.
-///
-/// Thread safety: one thread at a time per object. Blocking: never.
-/// Ownership: *out_allocator is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
-/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_get_allocator(
@@ -100,8 +88,6 @@ pub unsafe extern "C" fn weir_engine_attr_get_allocator(
 /// Maximum number of bytes that the engine may reserve: all of its regions together, whether in use or not. A request
 /// beyond it makes the engine give back free regions, and fails with RESOURCE_EXHAUSTED if that is not enough.
 /// UINT64_MAX: no limit (the default).
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_set_memory_limit(attr: *mut weir_engine_attr, bytes: u64) -> weir_status {
@@ -113,8 +99,6 @@ pub unsafe extern "C" fn weir_engine_attr_set_memory_limit(attr: *mut weir_engin
 }
 
 /// The limit that was set, or UINT64_MAX.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_get_memory_limit(
@@ -131,9 +115,6 @@ pub unsafe extern "C" fn weir_engine_attr_get_memory_limit(
 
 /// How the engine keeps its memory: one of enum weir_memory_mode_value. A mode that was set comes before
 /// WEIR_MEMORY_MODE from the environment.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
-/// Errors: INVALID_ARGUMENT (NULL, unknown mode).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_set_memory_mode(
@@ -149,8 +130,6 @@ pub unsafe extern "C" fn weir_engine_attr_set_memory_mode(
 }
 
 /// The mode that was set, or WEIR_MEMORY_MODE_POOLED. In the attributes of an engine: its actual mode.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_get_memory_mode(
@@ -167,9 +146,6 @@ pub unsafe extern "C" fn weir_engine_attr_get_memory_mode(
 
 /// Fills *out_info with current figures of the engine's memory. The cost does not grow with the number of blocks.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
-/// INVALID_ARGUMENT.
-///
 /// Chapter: Memory figures.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -184,8 +160,6 @@ pub unsafe extern "C" fn weir_engine_get_memory_info(
 }
 
 /// Resets the peaks to the current values.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 ///
 /// Chapter: Memory figures.
 #[must_use]
@@ -202,8 +176,7 @@ pub unsafe extern "C" fn weir_engine_reset_memory_peak(engine: *mut weir_engine)
 /// no region is free; likewise the host memory that an accelerator's engine has for copies. Memory in use does not
 /// move. Releasing the engine and everything on it gives back all memory.
 ///
-/// Thread safety: any thread. Blocking: as long as the system or the allocator takes to free the regions. Ownership:
-/// none. Errors: INVALID_ARGUMENT.
+/// Blocking: as long as the system or the allocator takes to free the regions.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_trim(engine: *mut weir_engine, bytes_to_keep: u64) -> weir_status {
@@ -220,9 +193,7 @@ pub unsafe extern "C" fn weir_engine_trim(engine: *mut weir_engine, bytes_to_kee
 /// accelerator's engine also "host_memory", the same for the host memory for copies, and "registered", the memory
 /// pinned by weir_buffer_pin. Changes between two calls may make the text longer.
 ///
-/// Thread safety: any thread. Blocking: other requests for the engine's memory wait while the text is made. Ownership:
-/// the caller's buffer. Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (*out_length is set);
-/// RESOURCE_EXHAUSTED.
+/// Blocking: other requests for the engine's memory wait while the text is made. Errors: RESOURCE_EXHAUSTED.
 ///
 /// Chapter: Memory figures.
 #[must_use]

@@ -10,8 +10,8 @@ use crate::abi::*;
 /// The engine's native device handle. CUDA: the CUcontext. A plug-in: the result of its native_handle. The native
 /// address of a tensor is weir_tensor_get_data.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's, and lives as long as the engine.
-/// Errors: INVALID_ARGUMENT; UNIMPLEMENTED if there is no such handle, as on the CPU.
+/// Ownership: the handle stays weir's, and lives as long as the engine. Errors: UNIMPLEMENTED if there is no such
+/// handle, as on the CPU.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_get_native_handle(
@@ -29,8 +29,8 @@ pub unsafe extern "C" fn weir_engine_get_native_handle(
 /// The stream's native handle. CUDA: the CUstream, for the host's own work beside weir's: it runs after work submitted
 /// before, unless that waits for something on the host.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's, and lives as long as the stream.
-/// Errors: INVALID_ARGUMENT; UNIMPLEMENTED if there is no such handle, as on the CPU.
+/// Ownership: the handle stays weir's, and lives as long as the stream. Errors: UNIMPLEMENTED if there is no such
+/// handle, as on the CPU.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_get_native_handle(
@@ -47,9 +47,9 @@ pub unsafe extern "C" fn weir_stream_get_native_handle(
 
 /// The native handle of the event, as last recorded. CUDA: a CUevent, for streams of the host's own to wait for.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the handle stays weir's. It lives until the event is recorded
-/// again or released. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the event was never recorded, or the device has
-/// not been given the record yet; UNIMPLEMENTED if there is no such handle, as on the CPU.
+/// Ownership: the handle stays weir's. It lives until the event is recorded again or released. Errors:
+/// FAILED_PRECONDITION if the event was never recorded, or the device has not been given the record yet; UNIMPLEMENTED
+/// if there is no such handle, as on the CPU.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_event_get_native_handle(event: *const weir_event, out_handle: *mut u64) -> weir_status {

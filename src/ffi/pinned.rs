@@ -11,10 +11,9 @@ use crate::abi::*;
 /// ends: before its release function is called. Pinning is slow, so pin memory that is used often. A buffer may be
 /// pinned for several engines, one after the other.
 ///
-/// Thread safety: any thread. Blocking: as long as the device takes. Ownership: none. Errors: INVALID_ARGUMENT (NULL, a
-/// buffer of an engine that is no CPU engine, a part of it is pinned); ALREADY_EXISTS (all of it is); UNIMPLEMENTED
-/// (the engine's device does not do this: `pinning` of weir_memory_info lacks WEIR_PINNING_REGISTERS);
-/// RESOURCE_EXHAUSTED.
+/// Blocking: as long as the device takes. Errors: INVALID_ARGUMENT (NULL, a buffer of an engine that is no CPU engine,
+/// a part of it is pinned); ALREADY_EXISTS (all of it is); UNIMPLEMENTED (the engine's device does not do this:
+/// `pinning` of weir_memory_info lacks WEIR_PINNING_REGISTERS); RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_buffer_pin(buffer: *mut weir_buffer, device: *mut weir_engine) -> weir_status {
@@ -27,8 +26,6 @@ pub unsafe extern "C" fn weir_buffer_pin(buffer: *mut weir_buffer, device: *mut 
 
 /// Stores 1 if `device` copies directly from and to the buffer's memory, else 0. It searches the device's pinned
 /// memory: ask once, not for each copy.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_buffer_is_pinned(
@@ -48,8 +45,6 @@ pub unsafe extern "C" fn weir_buffer_is_pinned(
 }
 
 /// As weir_buffer_is_pinned, for a tensor's memory.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tensor_is_pinned(
@@ -72,8 +67,7 @@ pub unsafe extern "C" fn weir_tensor_is_pinned(
 /// use or not. Memory pinned by weir_buffer_pin does not count. A request beyond it fails with RESOURCE_EXHAUSTED, as
 /// with weir_engine_attr_set_memory_limit. UINT64_MAX: no limit (the default).
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is CPU.
+/// Errors: FAILED_PRECONDITION if the attribute's kind is CPU.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_set_pinned_limit(attr: *mut weir_engine_attr, bytes: u64) -> weir_status {
@@ -85,8 +79,7 @@ pub unsafe extern "C" fn weir_engine_attr_set_pinned_limit(attr: *mut weir_engin
 
 /// The limit that was set, or UINT64_MAX.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is CPU.
+/// Errors: FAILED_PRECONDITION if the attribute's kind is CPU.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_get_pinned_limit(

@@ -9,53 +9,46 @@ use crate::abi::*;
 use crate::base::{Error, Result};
 use crate::graph::NodeId;
 
-/// Declares that runs receive input `input`, by index in the order in which inputs were added, in memory of `engine`:
-/// nodes on that engine read the tensor in place, others read a copy, made once for each engine. NULL, the default, is
-/// the program's own engine, a CPU engine. The engine must be among those of weir_graph_compile, and runs refuse a
-/// tensor on another one. A program with inputs or outputs on other engines than the CPU's cannot be a node of another
-/// graph (weir_graph_add_program).
+/// Declares that runs receive input or output `index`, in the order in which they were added, in memory of `engine`.
+/// Nodes on that engine read an input in place, others read a copy, made once for each engine. A node on that engine
+/// writes an output directly into the tensor; otherwise the value is copied there as soon as it is done. NULL, the
+/// default, is the program's own engine, a CPU engine. The engine must be among those of weir_graph_compile, and runs
+/// refuse a tensor on another one. A program with inputs or outputs on other engines than the CPU's cannot be a node of
+/// another graph (weir_graph_add_program).
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
-/// engine. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (input).
+/// Errors: OUT_OF_RANGE (index).
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_graph_set_input_engine(
+pub unsafe extern "C" fn weir_graph_set_port_engine(
     graph: *mut weir_graph,
-    input: usize,
+    kind: weir_port_kind,
+    index: usize,
     engine: *mut weir_engine,
 ) -> weir_status {
-    guard("weir_graph_set_input_engine", || {
+    guard("weir_graph_set_port_engine", || {
         // SAFETY: the caller's handles, as documented.
         let (graph, engine) = unsafe { (handle::borrow_mut(graph, "graph")?, handle::share_opt(engine, "engine")?) };
-        graph.set_input_engine(input, engine)
+        match is_input(kind)? {
+            true => graph.set_input_engine(index, engine),
+            false => graph.set_output_engine(index, engine),
+        }
     })
 }
 
-/// Declares that runs receive output `output`, by index in the order in which outputs were added, in memory of
-/// `engine`. A node on that engine writes its value directly into the tensor; otherwise the value is copied there as
-/// soon as it is done. The rest as for weir_graph_set_input_engine.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
-/// engine. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (output).
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_graph_set_output_engine(
-    graph: *mut weir_graph,
-    output: usize,
-    engine: *mut weir_engine,
-) -> weir_status {
-    guard("weir_graph_set_output_engine", || {
-        // SAFETY: the caller's handles, as documented.
-        let (graph, engine) = unsafe { (handle::borrow_mut(graph, "graph")?, handle::share_opt(engine, "engine")?) };
-        graph.set_output_engine(output, engine)
-    })
+/// Whether the ports are the inputs; otherwise they are the outputs.
+pub(super) fn is_input(kind: weir_port_kind) -> Result<bool> {
+    use weir_port_kind_value::*;
+    match kind {
+        kind if kind == WEIR_PORT_INPUT as u32 => Ok(true),
+        kind if kind == WEIR_PORT_OUTPUT as u32 => Ok(false),
+        kind => Err(Error::invalid(format!("kind is {kind}, expected 1 (INPUT) or 2 (OUTPUT)"))),
+    }
 }
 
 /// Sets how the engine of a kernel's node is chosen: one of enum weir_placement_value. The compile report
 /// (weir_program_report) shows the choice for each node that was open, and the reason; the same graph and the same list
 /// of engines give the same choice.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT (foreign node, no kernel, placement).
 #[must_use]
 #[unsafe(no_mangle)]

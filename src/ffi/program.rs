@@ -26,23 +26,22 @@ const ALWAYS: u32 = weir_segments_value::WEIR_SEGMENTS_ALWAYS as u32;
 /// kernel without outputs depends are left out. The graph may be changed and compiled again. options may be NULL.
 ///
 /// A node runs on the engine of its kernel, unless weir_graph_set_placement or the options leave it open. The first CPU
-/// engine among `engines` is the program's own: inputs and outputs are in its memory, unless
-/// weir_graph_set_input_engine or weir_graph_set_output_engine say otherwise, and runs use its pool by default. Values
-/// shared by nodes on different engines are copied, once for each engine, as soon as they are available and while other
-/// work continues; the program keeps memory and streams on the other engines for each concurrent run
-/// (weir_engine_attr_set_max_streams). In a branch or a loop that the host executes in part, values that one engine
-/// computes and reads stay in its memory; the others are copied. A loop with parallel_iterations K whose values cross
-/// between the host and an engine overlaps its iterations: it has memory on the engine for K + 1 of them, or for fewer
-/// where that would be more than an eighth of it. weir_program_report counts copies, streams, events and waits.
+/// engine among `engines` is the program's own: inputs and outputs are in its memory, unless weir_graph_set_port_engine
+/// says otherwise, and runs use its pool by default. Values shared by nodes on different engines are copied, once for
+/// each engine, as soon as they are available and while other work continues; the program keeps memory and streams on
+/// the other engines for each concurrent run (weir_engine_attr_set_max_streams). In a branch or a loop that the host
+/// executes in part, values that one engine computes and reads stay in its memory; the others are copied. A loop with
+/// parallel_iterations K whose values cross between the host and an engine overlaps its iterations: it has memory on
+/// the engine for K + 1 of them, or for fewer where that would be more than an eighth of it. weir_program_report counts
+/// copies, streams, events and waits.
 ///
-/// Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
-/// *out_program; the program takes references to kernels, constants and engines. Errors: INVALID_ARGUMENT, with the
-/// names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel or constant of a device that none of the
-/// engines is for, no CPU engine; UNIMPLEMENTED for nodes on other engines than the CPU's with values whose shape is
-/// known only at run time, and for a kernel that completes later or may block (weir_host_kernel_desc) with inputs or
-/// outputs of such a shape: its arguments and the memory for its outputs are fixed when the graph is compiled;
-/// FAILED_PRECONDITION for a kernel that may block, without a pool for such; OUT_OF_RANGE if sizes overflow;
-/// RESOURCE_EXHAUSTED.
+/// Thread safety: one thread at a time per graph. Ownership: the program takes references to kernels, constants and
+/// engines. Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a
+/// kernel or constant of a device that none of the engines is for, no CPU engine; UNIMPLEMENTED for nodes on other
+/// engines than the CPU's with values whose shape is known only at run time, and for a kernel that completes later or
+/// may block (weir_host_kernel_desc) with inputs or outputs of such a shape: its arguments and the memory for its
+/// outputs are fixed when the graph is compiled; FAILED_PRECONDITION for a kernel that may block, without a pool for
+/// such; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_compile(
@@ -127,8 +126,7 @@ unsafe fn compile_options(options: *const weir_compile_options) -> Result<Compil
 /// Fills *out_options with what the program was compiled with. A placement that was left open is
 /// WEIR_PLACEMENT_KERNEL.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set; its pool is borrowed and
-/// lives as long as the program. Errors: INVALID_ARGUMENT.
+/// Ownership: its pool is borrowed and lives as long as the program.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_get_options(
@@ -167,8 +165,6 @@ pub unsafe extern "C" fn weir_program_get_options(
 }
 
 /// Takes one more reference.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_retain(program: *mut weir_program) -> weir_status {
@@ -177,8 +173,6 @@ pub unsafe extern "C" fn weir_program_retain(program: *mut weir_program) -> weir
 }
 
 /// Gives up one reference. NULL does nothing. Runs hold references of their own.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_release(program: *mut weir_program) {
     // SAFETY: the caller's handle, as documented.
@@ -186,9 +180,6 @@ pub unsafe extern "C" fn weir_program_release(program: *mut weir_program) {
 }
 
 /// Describes the program: its ports and nodes, and the runs that have begun, ended, failed, and are active.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
-/// INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_get_info(
@@ -218,8 +209,7 @@ pub unsafe extern "C" fn weir_program_get_info(
 
 /// Describes input or output `index` of the program.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set; its engine is borrowed.
-/// Errors: INVALID_ARGUMENT (NULL, unknown kind, struct_size); OUT_OF_RANGE (index).
+/// Ownership: its engine is borrowed. Errors: OUT_OF_RANGE (index).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_get_port(
@@ -228,16 +218,11 @@ pub unsafe extern "C" fn weir_program_get_port(
     index: usize,
     out_info: *mut weir_port_info,
 ) -> weir_status {
-    use weir_port_kind_value::*;
     guard("weir_program_get_port", || {
         // SAFETY: the caller's pointers, as documented.
         unsafe {
             let program = handle::borrow(program, "program")?;
-            let ports = match kind {
-                kind if kind == WEIR_PORT_INPUT as u32 => program.inputs(),
-                kind if kind == WEIR_PORT_OUTPUT as u32 => program.outputs(),
-                kind => return Err(Error::invalid(format!("kind is {kind}, expected 1 (INPUT) or 2 (OUTPUT)"))),
-            };
+            let ports = if placement::is_input(kind)? { program.inputs() } else { program.outputs() };
             let port = Program::port(ports, index)?;
             let info = weir_port_info {
                 struct_size: 0,
@@ -251,9 +236,6 @@ pub unsafe extern "C" fn weir_program_get_port(
 }
 
 /// Copies a drawing of the compiled program, in DOT or JSON.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
-/// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
 ///
 /// Chapter: Drawings and reports.
 #[must_use]
@@ -277,9 +259,6 @@ pub unsafe extern "C" fn weir_program_dump(
 /// Copies a report of the compilation, as text or JSON: nodes and edges left out or added, memory that values share,
 /// sizes, the effect of the costs known so far on the use of other threads, the parts kept for partial runs, and the
 /// figures of the executed nodes, if any. The members of the JSON are stable; more may be added.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
-/// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
 ///
 /// Chapter: Drawings and reports.
 #[must_use]

@@ -11,9 +11,7 @@ use std::ffi::c_char;
 
 /// Fills *out_stats with the time that node `index` has taken. Active runs may be counted in part.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index); FAILED_PRECONDITION if the program was compiled without
-/// WEIR_COMPILE_STATISTICS.
+/// Errors: OUT_OF_RANGE (index); FAILED_PRECONDITION if the program was compiled without WEIR_COMPILE_STATISTICS.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_get_node_stats(
@@ -41,9 +39,6 @@ pub unsafe extern "C" fn weir_program_get_node_stats(
 
 /// Copies the program's learned costs of nodes and iterations of loops, as text. Runs change it: ask for the length and
 /// copy while no run is active, or repeat if the buffer was too small.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_save_costs(
@@ -65,8 +60,7 @@ pub unsafe extern "C" fn weir_program_save_costs(
 /// *out_num_known is the number of nodes that they were saved for. Nodes are found by their names; names known to only
 /// one side are ignored. No result changes.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: costs is copied. Errors: INVALID_ARGUMENT (NULL, or no saved
-/// costs; the text names the line); then nothing has changed.
+/// Errors: INVALID_ARGUMENT (NULL, or no saved costs; the text names the line); then nothing has changed.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_load_costs(

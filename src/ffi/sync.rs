@@ -24,12 +24,11 @@ use std::ffi::c_void;
 /// are all waits for everything: the caller is part of everything. weir_stream_synchronize and weir_event_synchronize
 /// may be possible there.
 ///
-/// Thread safety: any thread. Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = poll once) have passed; in
-/// a thread of a pool that the work needs, it helps or refuses. Ownership: the caller's array. Errors:
-/// DEADLINE_EXCEEDED; FAILED_PRECONDITION if weir has called the caller, or if waiting here would block a worker that
-/// the work needs; a late error (results are filled all the same, and the code is that of the first engine whose status
-/// is not WEIR_OK); OUT_OF_RANGE if capacity is too small (out_count is set, nothing was waited for); INVALID_ARGUMENT
-/// (results or out_count NULL where the other is not, struct_size).
+/// Blocking: until done or timeout_ns (WEIR_TIMEOUT_INFINITE, 0 = poll once) have passed; in a thread of a pool that
+/// the work needs, it helps or refuses. Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION if weir has called the caller,
+/// or if waiting here would block a worker that the work needs; a late error (results are filled all the same, and the
+/// code is that of the first engine whose status is not WEIR_OK); OUT_OF_RANGE if capacity is too small (out_count is
+/// set, nothing was waited for); INVALID_ARGUMENT (results or out_count NULL where the other is not, struct_size).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_sync_devices(
@@ -96,8 +95,6 @@ pub(super) unsafe fn sync(
 /// Begins a scope: weir_async_scope_end reports the late failures from here on, on any asynchronous stream. Scopes may
 /// be nested, and overlap in several threads; the first that ends reports a failure. *out_scope is a number, and
 /// nothing has to be released. weir_async_scope_begin_in is for the streams of one domain.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_async_scope_begin(out_scope: *mut u64) -> weir_status {
@@ -115,8 +112,8 @@ pub unsafe extern "C" fn weir_async_scope_begin(out_scope: *mut u64) -> weir_sta
 /// streams and weir_sync_domain. Of streams that failed and were released inside of the scope the latest 64 are
 /// reported. After a time-out the scope continues, and may be ended again.
 ///
-/// Thread safety: any thread. Blocking: until done or timeout_ns have passed. Ownership: none.
-/// Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION as of weir_sync_devices; else a late error.
+/// Blocking: until done or timeout_ns have passed. Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION as of
+/// weir_sync_devices; else a late error.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_async_scope_end(scope: u64, timeout_ns: u64) -> weir_status {

@@ -140,20 +140,6 @@ pub unsafe extern "C" fn weir_table_find(
     })
 }
 
-/// The number of keys.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, no table).
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_table_size(table: *const weir_resource, out_count: *mut usize) -> weir_status {
-    guard("weir_table_size", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (out, table) = unsafe { (out_value(out_count, "out_count")?, handle::borrow(table, "table")?) };
-        out.set(table.table()?.len());
-        Ok(())
-    })
-}
-
 /// Copies all keys and rows, in ascending order of the keys, as of one moment. The sizes in `contents` are always
 /// filled; an array that is NULL with a capacity of 0 is left out.
 ///

@@ -108,10 +108,10 @@ pub unsafe extern "C" fn weir_threadpool_attr_get_spin_ns(
 /// it gets anyway: a task run twice, lost, or run after refusal, a wrong index, a parallel_for that returns early,
 /// threads with a wrong in_parallel or thread_index. A faulty pool never affects weir's work: each piece is still done
 /// once. The first clause that it breaks is kept (weir_threadpool_get_broken_clause). From then on the pool gets no
-/// more work, the callers do all of it, and weir_parallel_for, weir_stream_synchronize, weir_run_synchronize, and calls on
-/// synchronous streams that use the pool return FAILED_PRECONDITION with the clause after finishing their work. A task
-/// that the pool accepted and has not begun after five seconds counts as lost, and a later call of weir runs it. Each
-/// task costs a few microseconds more; without checking mode there is no cost.
+/// more work, the callers do all of it, and weir_parallel_for, weir_stream_synchronize, weir_run_synchronize, and calls
+/// on synchronous streams that use the pool return FAILED_PRECONDITION with the clause after finishing their work. A
+/// task that the pool accepted and has not begun after five seconds counts as lost, and a later call of weir runs it.
+/// Each task costs a few microseconds more; without checking mode there is no cost.
 ///
 /// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 ///

@@ -13,10 +13,10 @@ use crate::base::Error;
 /// stream created for it, and the stream continues when it is over. CPU tensors that a device copies from or to must
 /// stay alive and unchanged until the copy is done.
 ///
-/// Thread safety: any thread. Blocking: until done on a synchronous stream, never on others. Ownership: the work holds
-/// references to both tensors until it is done. Errors: INVALID_ARGUMENT (also another type or shape, memory in common,
-/// a dynamic tensor, engines that the stream cannot reach); FAILED_PRECONDITION if the stream has failed, or if a
-/// synchronous stream is used from inside its own work; errors of the device, at once or late.
+/// Blocking: until done on a synchronous stream, never on others. Ownership: the work holds references to both tensors
+/// until it is done. Errors: INVALID_ARGUMENT (also another type or shape, memory in common, a dynamic tensor, engines
+/// that the stream cannot reach); FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from
+/// inside its own work; errors of the device, at once or late.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_enqueue_copy(
@@ -35,10 +35,10 @@ pub unsafe extern "C" fn weir_enqueue_copy(
 
 /// Sets every byte of a tensor of the stream's engine to `value`.
 ///
-/// Thread safety: any thread. Blocking: until done on a synchronous stream, never on others. Ownership: the work holds
-/// a reference to the tensor until it is done. Errors: INVALID_ARGUMENT (also value not 0 to 255, a dynamic tensor, a
-/// tensor of another engine); FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from
-/// inside its own work; errors of the device, at once or late.
+/// Blocking: until done on a synchronous stream, never on others. Ownership: the work holds a reference to the tensor
+/// until it is done. Errors: INVALID_ARGUMENT (also value not 0 to 255, a dynamic tensor, a tensor of another engine);
+/// FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from inside its own work; errors of
+/// the device, at once or late.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_enqueue_fill(

@@ -24,16 +24,12 @@ pub const WEIR_ABI_VERSION: u32 = 1;
 pub(super) const PACKED: u32 = WEIR_VERSION_MAJOR << 16 | WEIR_VERSION_MINOR << 8 | WEIR_VERSION_PATCH;
 
 /// The version of the running library: major << 16 | minor << 8 | patch.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: none.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_version() -> u32 {
     PACKED
 }
 
 /// The version of the running library as text, "0.1.0".
-///
-/// Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_version_string() -> *const c_char {
     const TEXT: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
@@ -41,8 +37,6 @@ pub extern "C" fn weir_version_string() -> *const c_char {
 }
 
 /// The number of the binary interface of the running library (WEIR_ABI_VERSION of its header).
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: none.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_abi_version() -> u32 {
     WEIR_ABI_VERSION
@@ -51,7 +45,6 @@ pub extern "C" fn weir_abi_version() -> u32 {
 /// Whether the running library can serve a program that was written for version `major`.`minor`. Call it first after
 /// dlopen.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: none.
 /// Errors: FAILED_PRECONDITION if the library is older, or another major version (another minor one while major is 0).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -68,8 +61,6 @@ pub extern "C" fn weir_check_version(major: u32, minor: u32) -> weir_status {
 }
 
 /// The name of a status code, "INVALID_ARGUMENT"; "UNKNOWN_CODE" for an unknown number.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_status_name(status: weir_status) -> *const c_char {
     Code::name_of(status).as_ptr()
@@ -78,8 +69,7 @@ pub extern "C" fn weir_status_name(status: weir_status) -> *const c_char {
 /// The text of the calling thread's last failed weir call: "weir_stream_create: engine is NULL". Successful calls leave
 /// it unchanged. A task that moves between threads (goroutine, virtual thread) must read it before it yields.
 ///
-/// Thread safety: any thread. Blocking: never.
-/// Ownership: valid until this thread's next failing weir call; never NULL, "" if there is none. Errors: none.
+/// Ownership: valid until this thread's next failing weir call; never NULL, "" if there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_last_error_message() -> *const c_char {
     guard_value(c"".as_ptr(), last_error::pointer)
@@ -87,9 +77,6 @@ pub extern "C" fn weir_last_error_message() -> *const c_char {
 
 /// Fills *out_info with the library's counters: threads by origin, allocations made, live objects by kind. Copies of
 /// attributes inside engines and streams count as attributes.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
-/// Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one).
 ///
 /// Chapter: Runtime.
 #[must_use]
@@ -138,10 +125,8 @@ pub unsafe extern "C" fn weir_runtime_get_info(out_info: *mut weir_runtime_info)
 /// receives the number of threads. capacity 0 only asks for the number (infos may then be NULL). Threads may start and
 /// end between two calls, so provide a few more entries than were counted. Threads of host pools are not listed.
 ///
-/// Thread safety: any thread. Blocking: never; it may wait for a thread that is just being started.
-/// Ownership: the caller's array.
-/// Errors: INVALID_ARGUMENT (NULL, or a struct_size below the first published one); OUT_OF_RANGE if capacity is too
-/// small (out_count is set, the entries are left alone).
+/// Blocking: never; it may wait for a thread that is just being started. Errors: OUT_OF_RANGE if capacity is too small
+/// (out_count is set, the entries are left alone).
 ///
 /// Chapter: Runtime.
 #[must_use]

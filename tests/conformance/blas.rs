@@ -7,7 +7,7 @@ use crate::rule::Rule;
 use crate::suite::{Output, Site, Suite};
 use std::ffi::c_void;
 use std::sync::Arc;
-use weir::abi::{weir_gemm_offset_value as Offset, weir_status, weir_status_code};
+use weir::abi::{weir_gemm_offset_value as Offset, weir_status, weir_status_value};
 use weir::base::{Desc, dtype};
 
 unsafe extern "C" {
@@ -204,7 +204,7 @@ pub fn f32_cases(suite: &mut Suite) {
                 unsafe { weir_sgemm(turned[0], turned[1], m, n, k, 1.0, a, lda, b, ldb, 0.0, out, 2, pool(site)) };
             assert_eq!(
                 status,
-                weir_status_code::WEIR_INVALID_ARGUMENT as i32,
+                weir_status_value::WEIR_INVALID_ARGUMENT as i32,
                 "{turned:?}, rows {lda} and {ldb} apart, is not refused"
             );
             assert_eq!(c, [7.0; 6]);

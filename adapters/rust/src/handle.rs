@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::Mutex;
 use weir::abi::{
-    weir_parallel_hint, weir_range_fn, weir_status, weir_status_code as Code, weir_threadpool, weir_threadpool_vtable,
+    weir_parallel_hint, weir_range_fn, weir_status, weir_status_value as Code, weir_threadpool, weir_threadpool_vtable,
 };
 
 // The C interface of the weir that is linked in, as in include/weir.h.
@@ -36,7 +36,7 @@ unsafe extern "C" {
 /// A weir call that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// One of the codes of `weir_status_code`.
+    /// One of the codes of `weir_status_value`.
     pub code: i32,
     /// Which call, which argument or object, and why.
     pub message: String,

@@ -310,10 +310,10 @@ bool build_world(world *w, const plan *p) {
     make_inputs(w);
     weir_graph *graph = build_graph(w, p->graph, "g");
     for (int i = 0; i < p->graph->num_inputs; i++) {
-        if (p->input_device[i] >= 0) MUST(weir_graph_set_input_engine(graph, (size_t)i, w->devices[p->input_device[i]]));
+        if (p->input_device[i] >= 0) MUST(weir_graph_set_port_engine(graph, WEIR_PORT_INPUT, (size_t)i, w->devices[p->input_device[i]]));
     }
     for (int i = 0; i < p->graph->num_outputs; i++) {
-        if (p->output_device[i] >= 0) MUST(weir_graph_set_output_engine(graph, (size_t)i, w->devices[p->output_device[i]]));
+        if (p->output_device[i] >= 0) MUST(weir_graph_set_port_engine(graph, WEIR_PORT_OUTPUT, (size_t)i, w->devices[p->output_device[i]]));
     }
     bool can = !w->refused && compile(w, graph, p->graph, true, &w->program);
     weir_graph_destroy(graph);

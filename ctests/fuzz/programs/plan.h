@@ -228,7 +228,7 @@ typedef struct device_plan {
     uint64_t latency_ns, kernel_ns;
     bool strict;
     int max_streams;
-    uint64_t regions; /* one of weir_emulation_regions */
+    uint64_t regions; /* one of weir_emulation_regions_value */
     bool dropped;
 } device_plan;
 

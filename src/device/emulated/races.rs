@@ -4,7 +4,7 @@
 
 use super::checker::{Clash, Hit, Who};
 use super::space::MemoryPlace;
-use crate::abi::weir_emulated_race_kind as K;
+use crate::abi::weir_emulated_race_kind_value as K;
 use crate::base::{Code, Error};
 
 /// The most different reports that are kept.

@@ -2,7 +2,7 @@
 
 use crate::abi::weir_emulation;
 use crate::abi::weir_emulation_flags as F;
-use crate::abi::weir_emulation_regions as R;
+use crate::abi::weir_emulation_regions_value as R;
 use crate::base::{Error, Result};
 use std::sync::Arc;
 

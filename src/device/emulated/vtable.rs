@@ -17,7 +17,7 @@ use super::shared::SharedDevice;
 use super::space::{self, DeviceSpace};
 use super::state::DeviceState;
 use super::stream::EmulatedStream;
-use crate::abi::weir_device_capability as C;
+use crate::abi::weir_device_capability_flags as C;
 use crate::abi::*;
 use crate::base::text::{fixed, head};
 use crate::base::time::Deadline;

@@ -8,8 +8,8 @@ use super::recorded::PluginExecutable;
 use super::region;
 use super::stream::{PluginEvent, PluginStream};
 use super::table::PluginTable;
-use crate::abi::weir_device_capability as C;
-use crate::abi::{weir_device_object, weir_device_stream_attr, weir_event_flags};
+use crate::abi::weir_device_capability_flags as C;
+use crate::abi::{weir_device_object_value, weir_device_stream_attr, weir_event_flags};
 use crate::base::{Code, Error, Result};
 use crate::device::{
     Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceRegion, DeviceSettings, DeviceStream,
@@ -250,6 +250,6 @@ impl Accelerator for PluginDevice {
 
     fn native_handle(&self) -> Result<u64> {
         // SAFETY: the device itself.
-        unsafe { self.opened.native_handle(weir_device_object::WEIR_DEVICE_OBJECT_DEVICE, self.opened.handle()) }
+        unsafe { self.opened.native_handle(weir_device_object_value::WEIR_DEVICE_OBJECT_DEVICE, self.opened.handle()) }
     }
 }

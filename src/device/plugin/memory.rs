@@ -2,8 +2,8 @@
 
 use super::opened::Opened;
 use super::owned::c_text;
-use crate::abi::weir_device_capability as C;
-use crate::abi::weir_device_object;
+use crate::abi::weir_device_capability_flags as C;
+use crate::abi::weir_device_object_value;
 use crate::base::{Code, Error, Result};
 use crate::device::Accelerator;
 use std::ffi::c_void;
@@ -59,7 +59,7 @@ impl Opened {
 
     /// # Safety
     /// The object is of this kind, and the plug-in's.
-    pub(super) unsafe fn native_handle(&self, what: weir_device_object, object: *mut c_void) -> Result<u64> {
+    pub(super) unsafe fn native_handle(&self, what: weir_device_object_value, object: *mut c_void) -> Result<u64> {
         if !self.can(C::WEIR_DEVICE_NATIVE_HANDLE) {
             return Err(Error::new(Code::Unimplemented, "the plug-in's device has no native handles"));
         }

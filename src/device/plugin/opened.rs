@@ -2,7 +2,7 @@
 
 use super::callback;
 use super::table::{PluginTable, Pointer, nonsense};
-use crate::abi::weir_device_capability as C;
+use crate::abi::weir_device_capability_flags as C;
 use crate::abi::{weir_device_info, weir_device_vtable};
 use crate::base::{Code, Error, Result};
 use crate::device::{DeviceSettings, Presence};

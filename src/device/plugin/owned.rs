@@ -1,7 +1,7 @@
 //! Objects that a plug-in has made, held by its own pointers; kernels, and calls of them.
 
 use super::opened::Opened;
-use crate::abi::weir_device_capability as C;
+use crate::abi::weir_device_capability_flags as C;
 use crate::abi::{weir_device_launch, weir_tensor_view};
 use crate::base::{Error, Result};
 use crate::device::{DeviceKernel, Launch};

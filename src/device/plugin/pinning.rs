@@ -2,7 +2,7 @@
 
 use super::device::PluginDevice;
 use super::owned::c_text;
-use crate::abi::weir_device_capability as C;
+use crate::abi::weir_device_capability_flags as C;
 use crate::base::{Code, Error, Result};
 use crate::device::Pinning;
 use crate::memory::ALIGNMENT;

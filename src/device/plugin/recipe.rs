@@ -4,7 +4,7 @@
 use super::host::{HOST, Host};
 use super::opened::Opened;
 use super::owned::{Text, c_text};
-use crate::abi::weir_device_capability as C;
+use crate::abi::weir_device_capability_flags as C;
 use crate::abi::weir_device_recipe;
 use crate::device::Recipe;
 use std::sync::Arc;

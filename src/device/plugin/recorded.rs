@@ -4,8 +4,8 @@ use super::opened::Opened;
 use super::owned::{Owned, arguments, c_text, kernel_of, own};
 use super::scratch::{ScratchBlock, ScratchPart, StepScratch};
 use super::work::{self, kind};
-use crate::abi::weir_device_capability as C;
-use crate::abi::weir_device_relation as R;
+use crate::abi::weir_device_capability_flags as C;
+use crate::abi::weir_device_relation_value as R;
 use crate::abi::{
     weir_device_branch, weir_device_loop, weir_device_recording, weir_device_step, weir_device_step_list,
     weir_device_work,

@@ -3,7 +3,7 @@
 use super::opened::Opened;
 use super::owned::{PluginKernel, c_text, handle_of};
 use super::recipe::Written;
-use crate::abi::weir_device_capability as C;
+use crate::abi::weir_device_capability_flags as C;
 use crate::abi::{weir_device_region, weir_device_region_node, weir_device_region_value};
 use crate::base::{Code, Error, Result};
 use crate::device::{DeviceRegion, RegionValue};

@@ -8,7 +8,7 @@
 //! part of the block with steps that the edges say are over by then.
 
 use super::opened::Opened;
-use crate::abi::weir_device_capability as C;
+use crate::abi::weir_device_capability_flags as C;
 use crate::abi::weir_device_launch;
 use crate::base::{Error, Result};
 use crate::sync::Mutex;

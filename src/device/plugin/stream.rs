@@ -6,7 +6,7 @@ use super::prepared::PluginPrepared;
 use super::recorded::PluginExecutable;
 use super::scratch::StreamScratch;
 use super::work;
-use crate::abi::{weir_device_capability as C, weir_device_object};
+use crate::abi::{weir_device_capability_flags as C, weir_device_object_value};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
 use crate::device::{
@@ -270,7 +270,7 @@ impl DeviceStream for PluginStream {
     fn native_handle(&self) -> Result<u64> {
         let Owned { device, handle } = &self.owned;
         // SAFETY: a stream of this device's.
-        unsafe { device.native_handle(weir_device_object::WEIR_DEVICE_OBJECT_STREAM, *handle) }
+        unsafe { device.native_handle(weir_device_object_value::WEIR_DEVICE_OBJECT_STREAM, *handle) }
     }
 }
 

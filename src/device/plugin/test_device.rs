@@ -259,7 +259,7 @@ unsafe extern "C" fn kernel_create(
     let recipe = unsafe { &*recipe };
     // SAFETY: weir's text.
     if unsafe { CStr::from_ptr(recipe.operation) } != c"negate" {
-        return weir_status_code::WEIR_UNIMPLEMENTED as i32;
+        return weir_status_value::WEIR_UNIMPLEMENTED as i32;
     }
     assert_eq!((recipe.attributes_bytes, recipe.num_inputs, recipe.num_outputs), (3, 1, 1));
     make(of(device), "kernel_create", 0u16, out)

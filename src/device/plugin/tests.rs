@@ -2,8 +2,8 @@
 
 use super::Plugin;
 use super::test_device::{FaultPlan, NOTHING, TestState, vtable};
-use crate::abi::weir_device_capability as C;
-use crate::abi::{weir_device_vtable, weir_status_code};
+use crate::abi::weir_device_capability_flags as C;
+use crate::abi::{weir_device_vtable, weir_status_value};
 use crate::base::time::Deadline;
 use crate::base::{Code, Desc, Error, Result, dtype};
 use crate::device::{
@@ -197,10 +197,10 @@ fn every_failure_is_a_status_that_names_its_place() {
     let state = TestState::new(0);
     let kind = registered("plugin-sweep", state);
     state.patience.store(3, SeqCst);
-    let exhausted = weir_status_code::WEIR_RESOURCE_EXHAUSTED as i32;
+    let exhausted = weir_status_value::WEIR_RESOURCE_EXHAUSTED as i32;
     let mut failures = 0;
     for function in functions {
-        for status in [exhausted, 4711, weir_status_code::WEIR_DEVICE_LOST as i32] {
+        for status in [exhausted, 4711, weir_status_value::WEIR_DEVICE_LOST as i32] {
             for call in 1.. {
                 *state.plan.lock() = Some(FaultPlan { function, call, status });
                 let hits = state.hits.load(SeqCst);
@@ -289,7 +289,7 @@ fn a_lost_device_fails_everything_and_a_new_one_works() {
     let accelerator = device.accelerator().unwrap();
     let stream = accelerator.stream(&DeviceStreamAttr { name: "s", priority: 0 }).unwrap();
     let event = accelerator.event(false).unwrap();
-    let status = weir_status_code::WEIR_DEVICE_LOST as i32;
+    let status = weir_status_value::WEIR_DEVICE_LOST as i32;
     *state.plan.lock() = Some(FaultPlan { function: "event_record", call: 1, status });
     assert_eq!(stream.record(&event).unwrap_err().code(), Code::DeviceLost);
     let before = state.calls.lock().len();

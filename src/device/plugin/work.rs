@@ -3,8 +3,8 @@
 
 use super::opened::Opened;
 use super::owned::{arguments, c_text, kernel_of};
-use crate::abi::weir_device_capability as C;
-use crate::abi::weir_device_work_kind as K;
+use crate::abi::weir_device_capability_flags as C;
+use crate::abi::weir_device_work_kind_value as K;
 use crate::abi::{weir_device_address, weir_device_copy, weir_device_fill, weir_device_work};
 use crate::base::{Code, Error, Result};
 use crate::device::{Fill, Location, RecordedWork, Transfer};
