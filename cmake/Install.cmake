@@ -2,7 +2,7 @@
 #
 # The installed tree: lib/libweir.so with its soname links, include/weir.h, weir.hpp and weir/, bin/weir_conformance, a CMake
 # package, a pkg-config file and the licences. Nothing in it knows where it lies: it may be moved as a whole.
-# Components: runtime (the library and its licences) and dev (all the rest).
+# Components: runtime (the library and its licences), debug (its symbols and lines) and dev (all the rest).
 
 include(CMakePackageConfigHelpers)
 
@@ -14,6 +14,34 @@ install(FILES "${weir_config_dir}/libweir.so"
 if(WEIR_BUILD_STATIC)
     install(FILES "${weir_config_dir}/libweir.a" DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT dev)
 endif()
+
+# What is installed has no symbols but those that it exports. Debuggers find the rest by the library's build id, in
+# debug/.build-id beside it (gdb: set debug-file-directory).
+set(weir_installed "\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}")
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+    set(weir_installed "\$ENV{DESTDIR}${CMAKE_INSTALL_LIBDIR}")
+endif()
+install(CODE "
+    execute_process(COMMAND \"${CMAKE_OBJCOPY}\" --strip-all \"${weir_installed}/${WEIR_FILE_NAME}\"
+                    COMMAND_ERROR_IS_FATAL ANY)" COMPONENT runtime)
+if(WEIR_BUILD_STATIC)
+    install(CODE "
+    execute_process(COMMAND \"${CMAKE_OBJCOPY}\" --strip-debug \"${weir_installed}/libweir.a\"
+                    COMMAND_ERROR_IS_FATAL ANY)" COMPONENT dev)
+endif()
+install(CODE "
+    set(library \"${weir_config_dir}/libweir.so\")
+    execute_process(COMMAND \"${CMAKE_READELF}\" -n \"\${library}\" OUTPUT_VARIABLE notes COMMAND_ERROR_IS_FATAL ANY)
+    if(notes MATCHES \"Build ID: ([0-9a-f][0-9a-f])([0-9a-f]+)\")
+        set(file \"${weir_installed}/debug/.build-id/\${CMAKE_MATCH_1}/\${CMAKE_MATCH_2}.debug\")
+        cmake_path(GET file PARENT_PATH folder)
+        file(MAKE_DIRECTORY \"\${folder}\")
+        execute_process(COMMAND \"${CMAKE_OBJCOPY}\" --only-keep-debug --compress-debug-sections \"\${library}\" \"\${file}\"
+                        COMMAND_ERROR_IS_FATAL ANY)
+        message(STATUS \"Installing: \${file}\")
+    else()
+        message(STATUS \"The linker gives no build id, so debug lines are not installed\")
+    endif()" COMPONENT debug)
 
 # The links are made here and installed as they are, so DESTDIR and the install manifest hold for them too.
 set(weir_links "${CMAKE_CURRENT_BINARY_DIR}/install-links")

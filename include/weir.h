@@ -378,7 +378,6 @@ typedef struct weir_failure {
  * weir_program_run, weir_run_synchronize, or a call that reported the late error of a stream. Successful calls leave
  * it unchanged.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct and buffer.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_thread_get_failure(weir_failure *failure);
@@ -386,7 +385,6 @@ WEIR_API WEIR_NODISCARD weir_status weir_thread_get_failure(weir_failure *failur
 /**
  * The stream's failure, as of weir_thread_get_failure; code is WEIR_OK if there is none. Reading it changes nothing.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct and buffer.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_get_failure(const weir_stream *stream, weir_failure *failure);
@@ -395,7 +393,6 @@ WEIR_API WEIR_NODISCARD weir_status weir_stream_get_failure(const weir_stream *s
  * The failure of a run that was started with weir_program_start, as of weir_thread_get_failure; code is WEIR_OK until
  * it is done, and if it succeeded. Reading it changes nothing.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct and buffer.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_run_get_failure(const weir_run *run, weir_failure *failure);
@@ -857,46 +854,23 @@ typedef struct weir_engine_info {
  */
 #define WEIR_ENGINE_PLUGIN_FIRST 4096
 
-/**
- * Creates settings for engines of one kind, all default.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr.
- * Errors: INVALID_ARGUMENT (NULL, unknown kind).
- */
+/** Creates settings for engines of one kind, all default. */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_create(weir_engine_kind kind, weir_engine_attr **out_attr);
 
-/**
- * Destroys settings. NULL does nothing.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
- */
+/** Destroys settings. NULL does nothing. */
 WEIR_API void weir_engine_attr_destroy(weir_engine_attr *attr);
 
-/**
- * The kind of engine that the settings are for.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
+/** The kind of engine that the settings are for. */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_get_kind(const weir_engine_attr *attr, weir_engine_kind *out_kind);
 
 /**
  * The pool on which the engine's work runs unless a stream or a call has its own. NULL = none (the default): the
  * thread mode decides, and without one the calling thread does the work. For an accelerator's engine, whose device
  * does the work, it runs the host functions on the engine's streams (weir_enqueue_task).
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
- * its own.
- * Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_threadpool(weir_engine_attr *attr, weir_threadpool *pool);
 
-/**
- * The pool that was set, or NULL.
- *
- * Thread safety: one thread at a time per object. Blocking: never.
- * Ownership: *out_pool is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
- * Errors: INVALID_ARGUMENT.
- */
+/** The pool that was set, or NULL. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_engine_attr_get_threadpool(const weir_engine_attr *attr,
@@ -913,18 +887,10 @@ weir_status weir_engine_attr_get_threadpool(const weir_engine_attr *attr,
  * and ends with the last possible user; WEIR_DEVICE_THREAD_COUNT in the environment asks for more. If no mode is set,
  * WEIR_DEVICE_THREAD_MODE decides for these engines. A pool, which is for host functions on their streams, is
  * compatible with every mode.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT (NULL, unknown mode).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_thread_mode(weir_engine_attr *attr, weir_thread_mode mode);
 
-/**
- * The mode that was set, or WEIR_THREAD_MODE_GLOBAL. In the attributes of an engine: its actual mode.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT.
- */
+/** The mode that was set, or WEIR_THREAD_MODE_GLOBAL. In the attributes of an engine: its actual mode. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_engine_attr_get_thread_mode(const weir_engine_attr *attr,
@@ -936,9 +902,8 @@ weir_status weir_engine_attr_get_thread_mode(const weir_engine_attr *attr,
  * set comes before WEIR_THREAD_COUNT from the environment; without either it is 0. An engine in mode KIND with a count
  * other than 0 is refused if its kind already has another number of threads; one without a count joins them.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL,
- * count above 256); FAILED_PRECONDITION if the attribute's kind is not CPU: an engine of another kind has one weir
- * thread or none, depending on its mode.
+ * Errors: INVALID_ARGUMENT (NULL, count above 256); FAILED_PRECONDITION if the attribute's kind is not CPU: an engine
+ * of another kind has one weir thread or none, depending on its mode.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_thread_count(weir_engine_attr *attr, uint32_t count);
 
@@ -946,8 +911,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_thread_count(weir_engin
  * The number of threads that was set, or 0. In the attributes of an engine that weir has started threads for: the
  * actual number.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+ * Errors: FAILED_PRECONDITION if the attribute's kind is not CPU.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -959,17 +923,11 @@ weir_status weir_engine_attr_get_thread_count(const weir_engine_attr *attr,
  * is parallel work, up to four. 1 is the default: more streams pay off only where single kernels leave the device
  * idle. The program's report (weir_program_report) has the result. A CPU engine ignores it.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT (NULL, count above 64).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_max_streams(weir_engine_attr *attr, uint32_t count);
 
-/**
- * The maximum number of streams that was set, or 1.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT.
- */
+/** The maximum number of streams that was set, or 1. */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_get_max_streams(const weir_engine_attr *attr, uint32_t *out_count);
 
 /**
@@ -978,8 +936,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_get_max_streams(const weir_
  * no spin_ns: a CUDA device is polled for 30 us before a thread sleeps. The spin budget of a stream
  * (weir_stream_attr_set_spin_ns) comes first, and applies to that stream only.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL,
- * unknown policy, spin_ns too large); FAILED_PRECONDITION if the attribute's kind is CPU.
+ * Errors: INVALID_ARGUMENT (NULL, unknown policy, spin_ns too large); FAILED_PRECONDITION if the attribute's kind is
+ * CPU.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -990,8 +948,7 @@ weir_status weir_engine_attr_set_wait_policy(weir_engine_attr *attr,
 /**
  * The policy and the spin budget that were set.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is CPU.
+ * Errors: FAILED_PRECONDITION if the attribute's kind is CPU.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1002,8 +959,6 @@ weir_status weir_engine_attr_get_wait_policy(const weir_engine_attr *attr,
 /**
  * The number of engines of a kind that this machine offers. A kind that this build or machine lacks has 0; that is no
  * error.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, unknown kind).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_count(weir_engine_kind kind, uint32_t *out_count);
 
@@ -1012,12 +967,12 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_count(weir_engine_kind kind, uin
  * If the thread mode asks for threads, they are started here; if one cannot be started, the others end and the call
  * fails.
  *
- * Thread safety: any thread. Blocking: never for CPU engines, except for the time to start threads. For others as long
- * as opening the device takes, and up to a second if the device was just released with other settings. Ownership: the
- * caller owns one reference to *out_engine; attr is copied. Errors: INVALID_ARGUMENT (also an attr of another kind, a
- * pool together with a mode other than GLOBAL, or a meaningless value of WEIR_THREAD_MODE or WEIR_THREAD_COUNT);
- * OUT_OF_RANGE (index); RESOURCE_EXHAUSTED if threads cannot be started; FAILED_PRECONDITION if engines of this kind
- * already share another number of threads; UNAVAILABLE or UNIMPLEMENTED if this machine or build has no such device.
+ * Blocking: never for CPU engines, except for the time to start threads. For others as long as opening the device
+ * takes, and up to a second if the device was just released with other settings. Errors: INVALID_ARGUMENT (also an
+ * attr of another kind, a pool together with a mode other than GLOBAL, or a meaningless value of WEIR_THREAD_MODE or
+ * WEIR_THREAD_COUNT); OUT_OF_RANGE (index); RESOURCE_EXHAUSTED if threads cannot be started; FAILED_PRECONDITION if
+ * engines of this kind already share another number of threads; UNAVAILABLE or UNIMPLEMENTED if this machine or build
+ * has no such device.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1032,8 +987,7 @@ weir_status weir_engine_create(weir_engine_kind kind,
  * creates those itself. *out_count is the number of devices. A call with capacity 0 only asks for it; all engines are
  * created, or none.
  *
- * Thread safety: any thread. Blocking: as weir_engine_create, for each. Ownership: the caller owns one reference to
- * each of out_engines. Errors: INVALID_ARGUMENT (NULL); OUT_OF_RANGE if capacity is not 0 and too small (*out_count is
+ * Blocking: as weir_engine_create, for each. Errors: OUT_OF_RANGE if capacity is not 0 and too small (*out_count is
  * set, no engine is created); those of weir_engine_create, with the name of the device.
  */
 WEIR_API
@@ -1042,11 +996,7 @@ weir_status weir_engine_create_all(weir_engine **out_engines,
                                    size_t capacity,
                                    size_t *out_count);
 
-/**
- * Takes one more reference.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
- */
+/** Takes one more reference. */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_retain(weir_engine *engine);
 
 /**
@@ -1054,34 +1004,20 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_retain(weir_engine *engine);
  * last reference ends the threads of a private pool, and those of the kind if no other engine shares them, even when
  * it goes inside one of their tasks: they finish the queued work and then end by themselves. A reference to the pool
  * (weir_engine_get_threadpool, weir_threadpool_retain) keeps them.
- *
- * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
  */
 WEIR_API void weir_engine_release(weir_engine *engine);
 
 /**
  * The settings that the engine was created with, with its actual thread mode and thread count.
  *
- * Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the engine; do
- * not destroy it.
- * Errors: INVALID_ARGUMENT.
+ * Ownership: do not destroy it.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_get_attr(const weir_engine *engine, const weir_engine_attr **out_attr);
 
-/**
- * The thread pool that the engine's work runs on, whether it was given or started by weir; NULL = the calling thread.
- *
- * Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the engine.
- * Errors: INVALID_ARGUMENT.
- */
+/** The thread pool that the engine's work runs on, whether it was given or started by weir; NULL = the calling thread. */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_get_threadpool(const weir_engine *engine, weir_threadpool **out_pool);
 
-/**
- * Fills *out_info with information about the engine's device.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
- * Errors: INVALID_ARGUMENT.
- */
+/** Fills *out_info with information about the engine's device. */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_get_info(const weir_engine *engine, weir_engine_info *out_info);
 
 /**
@@ -1089,10 +1025,10 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_get_info(const weir_engine *engi
  * Returns the engine's first late error that this call has not returned yet. Streams, domains and weir_sync_devices
  * still report their errors, and their reports take nothing away from this call.
  *
- * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE =
- * no limit). Meanwhile it runs queued work, as weir_stream_synchronize does. Ownership: none. Errors:
- * INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the work needs,
- * and always inside of anything that weir has called, as of weir_sync_devices; else a late error.
+ * Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE = no limit). Meanwhile it runs
+ * queued work, as weir_stream_synchronize does. Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would
+ * block a worker that the work needs, and always inside of anything that weir has called, as of weir_sync_devices;
+ * else a late error.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_synchronize(weir_engine *engine, uint64_t timeout_ns);
 
@@ -1218,18 +1154,10 @@ typedef struct weir_tensor_view {
   weir_tensor_desc desc;
 } weir_tensor_view;
 
-/**
- * The name of an element type, "f32"; "?" for an unknown number.
- *
- * Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
- */
+/** The name of an element type, "f32"; "?" for an unknown number. */
 WEIR_API const char *weir_dtype_name(weir_dtype dtype);
 
-/**
- * The size of an element in bytes.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, unknown type).
- */
+/** The size of an element in bytes. */
 WEIR_API WEIR_NODISCARD weir_status weir_dtype_size(weir_dtype dtype, size_t *out_bytes);
 
 /**
@@ -1244,11 +1172,11 @@ WEIR_API WEIR_NODISCARD weir_status weir_dtype_size(weir_dtype dtype, size_t *ou
  * fails with OUT_OF_RANGE and both sizes in its text, and leaves all its dynamic outputs unchanged.
  *
  * Thread safety: any thread; reading a tensor while a run writes it is a race. Blocking: never; as long as the device
- * takes to pin memory, when another region of it is needed. Ownership: the caller owns one reference to *out_tensor;
- * desc and from are copied. Errors: INVALID_ARGUMENT (NULL, unknown dtype, rank, negative dimension; of from: its
- * source, members that do not belong to it, NULL or misaligned data, a buffer of another engine, PINNED for an engine
- * that is no CPU engine, open dimensions in a buffer or pinned memory); OUT_OF_RANGE if the size overflows, or the
- * memory is too small; UNIMPLEMENTED (open dimensions on an accelerator's engine); RESOURCE_EXHAUSTED.
+ * takes to pin memory, when another region of it is needed. Errors: INVALID_ARGUMENT (NULL, unknown dtype, rank,
+ * negative dimension; of from: its source, members that do not belong to it, NULL or misaligned data, a buffer of
+ * another engine, PINNED for an engine that is no CPU engine, open dimensions in a buffer or pinned memory);
+ * OUT_OF_RANGE if the size overflows, or the memory is too small; UNIMPLEMENTED (open dimensions on an accelerator's
+ * engine); RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1257,49 +1185,25 @@ weir_status weir_tensor_create(weir_engine *engine,
                                const weir_memory *from,
                                weir_tensor **out_tensor);
 
-/**
- * Takes one more reference.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
- */
+/** Takes one more reference. */
 WEIR_API WEIR_NODISCARD weir_status weir_tensor_retain(weir_tensor *tensor);
 
-/**
- * Gives up one reference. NULL does nothing. Queued work holds references of its own.
- *
- * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
- */
+/** Gives up one reference. NULL does nothing. Queued work holds references of its own. */
 WEIR_API void weir_tensor_release(weir_tensor *tensor);
 
-/**
- * Element type and shape.
- *
- * Thread safety: any thread. Blocking: never. Ownership: copied. Errors: INVALID_ARGUMENT.
- */
+/** Element type and shape. */
 WEIR_API WEIR_NODISCARD weir_status weir_tensor_get_desc(const weir_tensor *tensor, weir_tensor_desc *out_desc);
 
 /**
  * Address of the first element, in the engine's memory; only on a CPU engine may the host use it. Reading or writing
  * it while queued work uses it is a race.
- *
- * Thread safety: any thread. Blocking: never. Ownership: *out_data is borrowed and lives as long as the tensor.
- * Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_tensor_get_data(const weir_tensor *tensor, void **out_data);
 
-/**
- * Size of the elements in bytes.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
+/** Size of the elements in bytes. */
 WEIR_API WEIR_NODISCARD weir_status weir_tensor_get_size(const weir_tensor *tensor, size_t *out_bytes);
 
-/**
- * The engine whose memory the tensor is in.
- *
- * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the tensor.
- * Errors: INVALID_ARGUMENT.
- */
+/** The engine whose memory the tensor is in. */
 WEIR_API WEIR_NODISCARD weir_status weir_tensor_get_engine(const weir_tensor *tensor, weir_engine **out_engine);
 
 /* ---- Stream -------------------------------------------------------------------------------------------------------
@@ -2100,8 +2004,7 @@ weir_status weir_enqueue(weir_stream *stream,
 /**
  * The inputs, an array of num_inputs views.
  *
- * Thread safety: any thread, during the call. Blocking: never. Ownership: borrowed, valid until compute returns.
- * Errors: INVALID_ARGUMENT.
+ * Thread safety: any thread, during the call. Ownership: borrowed, valid until compute returns.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2112,8 +2015,7 @@ weir_status weir_kernel_context_get_inputs(const weir_kernel_context *context,
 /**
  * The outputs, an array of num_outputs views.
  *
- * Thread safety: any thread, during the call. Blocking: never. Ownership: borrowed, valid until compute returns.
- * Errors: INVALID_ARGUMENT.
+ * Thread safety: any thread, during the call. Ownership: borrowed, valid until compute returns.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2124,7 +2026,7 @@ weir_status weir_kernel_context_get_outputs(const weir_kernel_context *context,
 /**
  * The number of slots that a region of this call can have: pieces that run at once, the calling thread included.
  *
- * Thread safety: any thread, during the call. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ * Thread safety: any thread, during the call.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2135,8 +2037,8 @@ weir_status weir_kernel_context_get_num_slots(const weir_kernel_context *context
  * The scratch memory of a slot: desc->scratch_bytes bytes, aligned to 64, contents undefined; NULL if
  * scratch_bytes is 0. Slot 0 may be used outside of a region.
  *
- * Thread safety: any thread, during the call. Blocking: never. Ownership: borrowed, valid until compute returns.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (slot).
+ * Thread safety: any thread, during the call. Ownership: borrowed, valid until compute returns. Errors: OUT_OF_RANGE
+ * (slot).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2147,10 +2049,8 @@ weir_status weir_kernel_context_get_scratch(const weir_kernel_context *context,
 /**
  * As weir_parallel_for, on the pool and with the slots of this call.
  *
- * Thread safety: any thread, during the call. Blocking: until all pieces have returned. Ownership: arg is the
- * caller's.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (n < 0); CANCELLED if the run was cancelled; else the first nonzero
- * status that fn returned.
+ * Thread safety: any thread, during the call. Blocking: until all pieces have returned. Errors: OUT_OF_RANGE (n < 0);
+ * CANCELLED if the run was cancelled; else the first nonzero status that fn returned.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2163,10 +2063,8 @@ weir_status weir_kernel_context_parallel_for(const weir_kernel_context *context,
 /**
  * As weir_parallel_nd, on the pool and with the slots of this call.
  *
- * Thread safety: any thread, during the call. Blocking: until all pieces have returned. Ownership: arg is the
- * caller's; the arrays are only read during the call.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE; CANCELLED if the run was cancelled; else the first nonzero status that fn
- * returned.
+ * Thread safety: any thread, during the call. Blocking: until all pieces have returned. Errors: OUT_OF_RANGE;
+ * CANCELLED if the run was cancelled; else the first nonzero status that fn returned.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2181,7 +2079,7 @@ weir_status weir_kernel_context_parallel_nd(const weir_kernel_context *context,
 /**
  * Whether the run was cancelled or has failed elsewhere (1), so that the result is not needed any more, or not (0).
  *
- * Thread safety: any thread, during the call. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ * Thread safety: any thread, during the call.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2192,8 +2090,7 @@ weir_status weir_kernel_context_is_cancelled(const weir_kernel_context *context,
  * Makes the kernel fail with a code and a text, regardless of the status that compute returns. The first failure
  * counts.
  *
- * Thread safety: any thread, during the call. Blocking: never. Ownership: message is copied.
- * Errors: INVALID_ARGUMENT (NULL, bad UTF-8, code is WEIR_OK or no code).
+ * Thread safety: any thread, during the call. Errors: INVALID_ARGUMENT (NULL, bad UTF-8, code is WEIR_OK or no code).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2211,8 +2108,8 @@ weir_status weir_kernel_context_fail(weir_kernel_context *context,
  *
  * Thread safety: any thread, once per call. Blocking: never; later nodes run on threads of the pool, or in the thread
  * that waits for the run, and here only if the run's pool runs submitted work in the calling thread, or refuses it and
- * the run is on an asynchronous stream. Ownership: done ends here; text is copied. Errors: INVALID_ARGUMENT (NULL, no
- * completion, status is no code, bad UTF-8); FAILED_PRECONDITION if the call was completed before.
+ * the run is on an asynchronous stream. Ownership: done ends here. Errors: INVALID_ARGUMENT (NULL, no completion,
+ * status is no code, bad UTF-8); FAILED_PRECONDITION if the call was completed before.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_completion_done(weir_completion *done, weir_status status, const char *text);
 
@@ -2223,9 +2120,9 @@ WEIR_API WEIR_NODISCARD weir_status weir_completion_done(weir_completion *done, 
  * returned; active runs then end after their running kernels, and the rest is not begun. A cancel or a deadline of the
  * surrounding run ends these runs too. `count` may differ from call to call; 0 does nothing.
  *
- * Thread safety: any thread, during the call. Blocking: until all runs are over. Ownership: the arrays are only read
- * during the call. Errors: those of weir_program_run, with the number of the run; OUT_OF_RANGE (count); CANCELLED if
- * the run was cancelled; FAILED_PRECONDITION for a program with kernels that complete later, in a worker of a pool.
+ * Thread safety: any thread, during the call. Blocking: until all runs are over. Errors: those of weir_program_run,
+ * with the number of the run; OUT_OF_RANGE (count); CANCELLED if the run was cancelled; FAILED_PRECONDITION for a
+ * program with kernels that complete later, in a worker of a pool.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2614,8 +2511,7 @@ typedef struct weir_port_info {
  * refuse a tensor on another one. A program with inputs or outputs on other engines than the CPU's cannot be a node of
  * another graph (weir_graph_add_program).
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
- * engine. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
+ * Errors: OUT_OF_RANGE (index).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2629,7 +2525,6 @@ weir_status weir_graph_set_port_engine(weir_graph *graph,
  * (weir_program_report) shows the choice for each node that was open, and the reason; the same graph and the same list
  * of engines give the same choice.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
  * Errors: INVALID_ARGUMENT (foreign node, no kernel, placement).
  */
 WEIR_API
@@ -2652,14 +2547,13 @@ weir_status weir_graph_set_placement(weir_graph *graph,
  * the engine for K + 1 of them, or for fewer where that would be more than an eighth of it. weir_program_report counts
  * copies, streams, events and waits.
  *
- * Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
- * *out_program; the program takes references to kernels, constants and engines. Errors: INVALID_ARGUMENT, with the
- * names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel or constant of a device that none of the
- * engines is for, no CPU engine; UNIMPLEMENTED for nodes on other engines than the CPU's with values whose shape is
- * known only at run time, and for a kernel that completes later or may block (weir_host_kernel_desc) with inputs or
- * outputs of such a shape: its arguments and the memory for its outputs are fixed when the graph is compiled;
- * FAILED_PRECONDITION for a kernel that may block, without a pool for such; OUT_OF_RANGE if sizes overflow;
- * RESOURCE_EXHAUSTED.
+ * Thread safety: one thread at a time per graph. Ownership: the program takes references to kernels, constants and
+ * engines. Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a
+ * kernel or constant of a device that none of the engines is for, no CPU engine; UNIMPLEMENTED for nodes on other
+ * engines than the CPU's with values whose shape is known only at run time, and for a kernel that completes later or
+ * may block (weir_host_kernel_desc) with inputs or outputs of such a shape: its arguments and the memory for its
+ * outputs are fixed when the graph is compiled; FAILED_PRECONDITION for a kernel that may block, without a pool for
+ * such; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2673,34 +2567,20 @@ weir_status weir_graph_compile(const weir_graph *graph,
  * Fills *out_options with what the program was compiled with. A placement that was left open is
  * WEIR_PLACEMENT_KERNEL.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set; its pool is borrowed and
- * lives as long as the program. Errors: INVALID_ARGUMENT.
+ * Ownership: its pool is borrowed and lives as long as the program.
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_program_get_options(const weir_program *program,
                                      weir_compile_options *out_options);
 
-/**
- * Takes one more reference.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
- */
+/** Takes one more reference. */
 WEIR_API WEIR_NODISCARD weir_status weir_program_retain(weir_program *program);
 
-/**
- * Gives up one reference. NULL does nothing. Runs hold references of their own.
- *
- * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
- */
+/** Gives up one reference. NULL does nothing. Runs hold references of their own. */
 WEIR_API void weir_program_release(weir_program *program);
 
-/**
- * Describes the program: its ports and nodes, and the runs that have begun, ended, failed, and are active.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
- * INVALID_ARGUMENT.
- */
+/** Describes the program: its ports and nodes, and the runs that have begun, ended, failed, and are active. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_program_get_info(const weir_program *program,
@@ -2709,8 +2589,7 @@ weir_status weir_program_get_info(const weir_program *program,
 /**
  * Describes input or output `index` of the program.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set; its engine is borrowed.
- * Errors: INVALID_ARGUMENT (NULL, unknown kind, struct_size); OUT_OF_RANGE (index).
+ * Ownership: its engine is borrowed. Errors: OUT_OF_RANGE (index).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2821,12 +2700,11 @@ typedef struct weir_run_options {
  *
  * Thread safety: any thread; any number of runs of one program at once, with separate outputs. Blocking: until done
  * with a NULL or synchronous stream; never on an asynchronous one. Ownership: the tensors stay alive until the run is
- * done; the arrays are copied; options may be NULL. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine,
- * overlap of an output with an input or another output; the text names input or output); FAILED_PRECONDITION if the
- * stream has failed, if the host is capturing it and the run cannot be part of that (docs/cuda.md), or for
- * options->outputs without partial runs; OUT_OF_RANGE for an output that the program does not have;
- * RESOURCE_EXHAUSTED; if it blocks, also the failure of a node, and
- * FAILED_PRECONDITION or OUT_OF_RANGE if a tensor is too small for an output of open shape.
+ * done; options may be NULL. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap of an output with an
+ * input or another output; the text names input or output); FAILED_PRECONDITION if the stream has failed, if the host
+ * is capturing it and the run cannot be part of that (docs/cuda.md), or for options->outputs without partial runs;
+ * OUT_OF_RANGE for an output that the program does not have; RESOURCE_EXHAUSTED; if it blocks, also the failure of a
+ * node, and FAILED_PRECONDITION or OUT_OF_RANGE if a tensor is too small for an output of open shape.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2842,9 +2720,8 @@ weir_status weir_program_run(weir_program *program,
  * As weir_program_run on an asynchronous stream, with a handle to wait for this run alone, to cancel it, and to read
  * its error. The failure of such a run belongs to the handle and not to the stream: the stream continues.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_run; else as
- * weir_program_run.
- * Errors: those of weir_program_run; INVALID_ARGUMENT if the stream is NULL or not asynchronous.
+ * Ownership: else as weir_program_run. Errors: those of weir_program_run; INVALID_ARGUMENT if the stream is NULL or
+ * not asynchronous.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2867,10 +2744,10 @@ weir_status weir_program_start(weir_program *program,
  * run; a deadline counts from the call. Inside of kernels weir_kernel_context_run_program does the same with the
  * kernel's pool.
  *
- * Thread safety: any thread. Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are
- * only read during the call; options may be NULL. Errors: those of weir_program_run, with the number of the run
- * (FAILED_PRECONDITION for kernels that complete later in a worker of a pool comes before anything is run);
- * OUT_OF_RANGE (count); INVALID_ARGUMENT also for options->absent and options->notice.
+ * Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are only read during the call;
+ * options may be NULL. Errors: those of weir_program_run, with the number of the run (FAILED_PRECONDITION for kernels
+ * that complete later in a worker of a pool comes before anything is run); OUT_OF_RANGE (count); INVALID_ARGUMENT also
+ * for options->absent and options->notice.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2882,36 +2759,23 @@ weir_status weir_program_run_many(weir_program *program,
                                   size_t num_outputs,
                                   const weir_run_options *options);
 
-/**
- * Takes one more reference.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
- */
+/** Takes one more reference. */
 WEIR_API WEIR_NODISCARD weir_status weir_run_retain(weir_run *run);
 
-/**
- * Gives up one reference. NULL does nothing. The run itself continues.
- *
- * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
- */
+/** Gives up one reference. NULL does nothing. The run itself continues. */
 WEIR_API void weir_run_release(weir_run *run);
 
 /**
  * Waits until the run is done, and returns its status.
  *
- * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE =
- * no limit). Meanwhile it works on the run, as weir_stream_synchronize does. Ownership: none. Errors:
- * INVALID_ARGUMENT; DEADLINE_EXCEEDED (the run continues); FAILED_PRECONDITION if waiting here would block a worker
- * that the run needs; else the status of the run: the first node's failure, CANCELLED, or ABORTED if the stream had
- * failed before it.
+ * Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE = no limit). Meanwhile it
+ * works on the run, as weir_stream_synchronize does. Errors: DEADLINE_EXCEEDED (the run continues);
+ * FAILED_PRECONDITION if waiting here would block a worker that the run needs; else the status of the run: the first
+ * node's failure, CANCELLED, or ABORTED if the stream had failed before it.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_run_synchronize(weir_run *run, uint64_t timeout_ns);
 
-/**
- * Whether the run is done (1) or not (0), regardless of failure.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
+/** Whether the run is done (1) or not (0), regardless of failure. */
 WEIR_API WEIR_NODISCARD weir_status weir_run_query(const weir_run *run, int32_t *out_done);
 
 /**
@@ -2920,9 +2784,9 @@ WEIR_API WEIR_NODISCARD weir_status weir_run_query(const weir_run *run, int32_t 
  * any number of notices, which arrive in order. They belong to the run, not to the handle, and arrive even if all
  * handles were released. To ask in the call that starts the run, see weir_run_options.
  *
- * Thread safety: any thread. Blocking: never; the function and release run here if the run is done. Ownership:
- * `notice` is read during the call; its ctx is released with `release`. Errors: INVALID_ARGUMENT (NULL, neither
- * function nor eventfd, an event_fd that is no eventfd or that blocks); RESOURCE_EXHAUSTED.
+ * Blocking: never; the function and release run here if the run is done. Ownership: `notice` is read during the call;
+ * its ctx is released with `release`. Errors: INVALID_ARGUMENT (NULL, neither function nor eventfd, an event_fd that
+ * is no eventfd or that blocks); RESOURCE_EXHAUSTED.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_run_notify(weir_run *run, const weir_notice *notice);
 
@@ -2930,8 +2794,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_run_notify(weir_run *run, const weir_no
  * Cancels the run: running kernels come to their end, nothing else is begun, and the outputs are undefined. A run that
  * is done is left alone. The program can be run again at once.
  *
- * Thread safety: any thread. Blocking: never (weir_run_synchronize waits for the end). Ownership: none. Errors:
- * INVALID_ARGUMENT.
+ * Blocking: never (weir_run_synchronize waits for the end).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_run_cancel(weir_run *run);
 

@@ -45,6 +45,11 @@ move_tree() {
         include/weir/adapters/tbb.hpp share/doc/weir/LICENSE-MIT share/doc/weir/LICENSE-APACHE; do
         [ -f "$tree/$file" ] || fail "$file was not installed"
     done
+    if readelf -S "$lib_dir/$soname" | grep -q -e '\.symtab' -e '\.debug_'; then
+        fail "the installed library has symbols or debug lines"
+    fi
+    id=$(readelf -n "$lib_dir/$soname" | sed -n 's/.*Build ID: \(..\)/\1\//p')
+    [ -n "$id" ] && [ -f "$lib_dir/debug/.build-id/$id.debug" ] || fail "there are no debug lines for the build id $id"
     if grep -rlF -e "$work/" -e "$source_dir" -e "$build_dir" "$pc" "$lib_dir/cmake"; then
         fail "these files name the place where they were built or installed"
     fi

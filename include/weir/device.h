@@ -803,8 +803,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_device_load(const char *path);
  * weir_device_vtable). The first engine on a device decides: another one with incompatible settings is refused while
  * the device is alive, and one without settings shares it. `bytes` 0 clears the settings.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the bytes are copied. Errors:
- * INVALID_ARGUMENT; weir_engine_create fails with UNIMPLEMENTED if the device takes no settings.
+ * Errors: weir_engine_create fails with UNIMPLEMENTED if the device takes no settings.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -816,8 +815,7 @@ weir_status weir_engine_attr_set_device_settings(weir_engine_attr *attr,
  * The settings that were set; in the attributes of an engine, its device's actual settings. *out_bytes is their size
  * in bytes, 0 if there are none; as many bytes as fit are stored. A call with capacity 0 only asks for the size.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's bytes.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is not 0 and too small (*out_bytes is set).
+ * Errors: OUT_OF_RANGE if capacity is not 0 and too small (*out_bytes is set).
  */
 WEIR_API
 WEIR_NODISCARD

@@ -51,12 +51,7 @@ weir_status weir_graph_dump(const weir_graph *graph,
                             size_t capacity,
                             size_t *out_length);
 
-/**
- * Copies a drawing of the compiled program, in DOT or JSON.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
- */
+/** Copies a drawing of the compiled program, in DOT or JSON. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_program_dump(const weir_program *program,
@@ -69,9 +64,6 @@ weir_status weir_program_dump(const weir_program *program,
  * Copies a report of the compilation, as text or JSON: nodes and edges left out or added, memory that values share,
  * sizes, the effect of the costs known so far on the use of other threads, the parts kept for partial runs, and the
  * figures of the executed nodes, if any. The members of the JSON are stable; more may be added.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
  */
 WEIR_API
 WEIR_NODISCARD

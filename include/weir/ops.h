@@ -1247,14 +1247,13 @@ typedef struct weir_kernel_cache_info {
  * Sets the maximum number of kernels kept, 0 to 1048576; 0 = no cache. It comes before WEIR_KERNEL_CACHE_CAPACITY from
  * the environment; without either it is 1024. Excess kernels are released, least recently used first.
  *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: OUT_OF_RANGE.
+ * Errors: OUT_OF_RANGE.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_kernel_cache_set_capacity(size_t capacity);
 
 /**
  * Fills *out_info with the cache's capacity, size and counters.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, a meaningless value of WEIR_KERNEL_CACHE_CAPACITY).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_kernel_cache_get_info(weir_kernel_cache_info *out_info);

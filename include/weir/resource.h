@@ -83,7 +83,6 @@ typedef struct weir_resource_info {
 /**
  * Finds a resource by its name. `container` NULL = "default"; `kind` WEIR_RESOURCE_ANY = any kind.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_resource.
  * Errors: NOT_FOUND (no such container, or no such resource in it); INVALID_ARGUMENT (NULL, a bad name, another kind).
  */
 WEIR_API
@@ -100,10 +99,9 @@ weir_status weir_resource_lookup(weir_engine *engine,
  * fails, its code is this call's, and one of them tries in turn. A call in a worker of a pool, or inside of a build
  * function, does not wait but fails.
  *
- * Thread safety: any thread. Blocking: while `build` runs here or in another thread. Ownership: the caller owns one
- * reference to *out_resource. Errors: FAILED_PRECONDITION (another call is making it, and waiting here may block a
- * worker or never end); INVALID_ARGUMENT (NULL, a bad name, another kind, `build` gave no resource, or one with a name
- * or of another engine); the code that `build` returned.
+ * Blocking: while `build` runs here or in another thread. Errors: FAILED_PRECONDITION (another call is making it, and
+ * waiting here may block a worker or never end); INVALID_ARGUMENT (NULL, a bad name, another kind, `build` gave no
+ * resource, or one with a name or of another engine); the code that `build` returned.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -120,8 +118,8 @@ weir_status weir_resource_lookup_or_create(weir_engine *engine,
  * so that it is not taken for something else. `destroy` (may be NULL) is called with `object` exactly once, when
  * nothing refers to it any more, in any thread; not if this call fails.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_resource; `object`
- * passes to the resource if `destroy` is given. Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name).
+ * Ownership: `object` passes to the resource if `destroy` is given. Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a
+ * bad name).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -136,7 +134,6 @@ weir_status weir_resource_create_host(weir_engine *engine,
 /**
  * The object passed to weir_resource_create_host, if it is of this type.
  *
- * Thread safety: any thread. Blocking: never. Ownership: *out_object is borrowed and lives as long as the resource.
  * Errors: INVALID_ARGUMENT (NULL, another kind, another type).
  */
 WEIR_API
@@ -145,26 +142,18 @@ weir_status weir_resource_get_host(const weir_resource *resource,
                                    const char *type_name,
                                    void **out_object);
 
-/**
- * Takes one more reference.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
- */
+/** Takes one more reference. */
 WEIR_API WEIR_NODISCARD weir_status weir_resource_retain(weir_resource *resource);
 
-/**
- * Gives up one reference. NULL does nothing. A resource with a name stays alive under it.
- *
- * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
- */
+/** Gives up one reference. NULL does nothing. A resource with a name stays alive under it. */
 WEIR_API void weir_resource_release(weir_resource *resource);
 
 /**
  * Removes a name. The resource ends with its last reference: programs compiled with it continue. Its id is stale at
  * once, and kernels that name it are refused.
  *
- * Thread safety: any thread. Blocking: never; a destroy function of the host may run in here. Ownership: none. Errors:
- * NOT_FOUND (no such container, or no such resource in it); INVALID_ARGUMENT.
+ * Blocking: never; a destroy function of the host may run in here. Errors: NOT_FOUND (no such container, or no such
+ * resource in it).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_resource_delete(weir_engine *engine, const char *container, const char *name);
 
@@ -172,8 +161,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_resource_delete(weir_engine *engine, co
  * Removes all names of a container, as weir_resource_delete does. A container that does not exist counts as cleared.
  * `out_count` (may be NULL) receives the number of removed names.
  *
- * Thread safety: any thread. Blocking: never; destroy functions of the host may run in here. Ownership: none. Errors:
- * INVALID_ARGUMENT.
+ * Blocking: never; destroy functions of the host may run in here.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_resource_clear(weir_engine *engine, const char *container, size_t *out_count);
 
@@ -182,8 +170,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_resource_clear(weir_engine *engine, con
  * struct_size of the first entry: it is the distance between entries, and weir stores it in every entry that it fills.
  * `out_count` receives the number of resources. capacity 0 only asks for the number (infos may then be NULL).
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's array. Errors: INVALID_ARGUMENT (NULL,
- * struct_size, a bad name); OUT_OF_RANGE if capacity is too small (out_count is set, the entries are left alone).
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, a bad name); OUT_OF_RANGE if capacity is too small (out_count is set,
+ * the entries are left alone).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -193,12 +181,7 @@ weir_status weir_resource_list(weir_engine *engine,
                                size_t capacity,
                                size_t *out_count);
 
-/**
- * Fills *out_info with a description of a resource.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
- * Errors: INVALID_ARGUMENT (NULL, struct_size).
- */
+/** Fills *out_info with a description of a resource. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_resource_get_info(const weir_resource *resource,
@@ -207,8 +190,7 @@ weir_status weir_resource_get_info(const weir_resource *resource,
 /**
  * The resource with this id.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_resource.
- * Errors: NOT_FOUND (it was destroyed, or never was); INVALID_ARGUMENT (NULL).
+ * Errors: NOT_FOUND (it was destroyed, or never was).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -219,9 +201,6 @@ weir_status weir_resource_from_id(weir_engine *engine,
 /**
  * Copies a list of the resources that were still referenced when their engine ended, and are still now: a line for
  * each, "engine cpu:0: variable 'x' of container 'default' (1 references)". "" if there are none.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_resource_get_leaks(char *buffer, size_t capacity, size_t *out_length);
 

@@ -34,27 +34,21 @@ typedef struct weir_task_group weir_task_group;
  * time; on others each task runs in its spawn. A group that is created inside of a task is nested in that task's
  * group: cancelling the outer group stops it too, and a wait for the outer group helps with it.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_group; the group holds
- * the pool. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the pool is closed; RESOURCE_EXHAUSTED.
+ * Ownership: the group holds the pool. Errors: FAILED_PRECONDITION if the pool is closed; RESOURCE_EXHAUSTED.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_task_group_create(weir_threadpool *pool, weir_task_group **out_group);
 
 /**
  * As weir_task_group_create, on the pool of a kernel's call. The group may be used until the kernel returns.
  *
- * Thread safety: the kernel's thread. Blocking: never. Ownership: the caller owns one reference to *out_group.
- * Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED.
+ * Thread safety: the kernel's thread. Errors: RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_context_create_task_group(weir_kernel_context *context,
                                                   weir_task_group **out_group);
 
-/**
- * Takes one more reference.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
- */
+/** Takes one more reference. */
 WEIR_API WEIR_NODISCARD weir_status weir_task_group_retain(weir_task_group *group);
 
 /**
@@ -62,7 +56,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_task_group_retain(weir_task_group *grou
  * skipped and their arguments destroyed, now or when they would have begun; running tasks continue. A group with a
  * notice (weir_task_group_notify) continues whole, until the notice has arrived.
  *
- * Thread safety: any thread, also a task of the group. Blocking: never. Ownership: one reference less. Errors: none.
+ * Thread safety: any thread, also a task of the group.
  */
 WEIR_API void weir_task_group_release(weir_task_group *group);
 
@@ -75,7 +69,7 @@ WEIR_API void weir_task_group_release(weir_task_group *group);
  *
  * Thread safety: any thread; a caller outside of the group's tasks holds a reference, and spawns before the wait that
  * is to cover the task. Blocking: never, except for the task if it runs here. Ownership: `arg` until it is destroyed.
- * Errors: INVALID_ARGUMENT; then `arg` stays with the caller.
+ * Errors: then `arg` stays with the caller.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -88,8 +82,8 @@ weir_status weir_task_group_spawn(weir_task_group *group,
  * As weir_task_group_spawn, with a copy of `size` bytes at `data`, 40 at most: `fn` is called with the address of a
  * copy, which is aligned as a uint64_t and lives during the call.
  *
- * Thread safety: as weir_task_group_spawn. Blocking: as there. Ownership: `data` is read during the call.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if size is above 40.
+ * Thread safety: as weir_task_group_spawn. Blocking: as there. Ownership: `data` is read during the call. Errors:
+ * OUT_OF_RANGE if size is above 40.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -110,9 +104,9 @@ weir_status weir_task_group_spawn_copy(weir_task_group *group,
  * tasks that the pool refuses.
  *
  * Thread safety: any thread; of several that wait at once for a stopped group, one receives the status. Blocking:
- * until the tasks are done. Ownership: none. Errors: the first status other than WEIR_OK that a task returned;
- * CANCELLED (weir_task_group_cancel); INVALID_ARGUMENT; FAILED_PRECONDITION in a task of the group itself, or of one
- * that was made inside of its tasks.
+ * until the tasks are done. Errors: the first status other than WEIR_OK that a task returned; CANCELLED
+ * (weir_task_group_cancel); FAILED_PRECONDITION in a task of the group itself, or of one that was made inside of its
+ * tasks.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_task_group_synchronize(weir_task_group *group);
 
@@ -121,15 +115,13 @@ WEIR_API WEIR_NODISCARD weir_status weir_task_group_synchronize(weir_task_group 
  * tasks continue, and can ask (weir_task_group_is_stopped). It holds until a wait has returned CANCELLED, or a notice
  * has reported it, so a cancel before the first spawn is not lost. A group that a task has stopped keeps that status.
  *
- * Thread safety: any thread, also a task of the group. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ * Thread safety: any thread, also a task of the group.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_task_group_cancel(weir_task_group *group);
 
 /**
  * Whether tasks of the group that have not begun are skipped (1) or not (0): the group, or one that it is nested in,
  * was cancelled or had a task that failed. Long tasks can use it to end early.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -142,9 +134,9 @@ weir_status weir_task_group_is_stopped(const weir_task_group *group,
  * wait would return, and no run. From this call on the pool owes the tasks a thread. If it refuses, or there is none,
  * this call runs the tasks that have not begun, and so does each later spawn. The group is as new after the notice.
  *
- * Thread safety: any thread. Blocking: never, except for the tasks that it runs on a pool that refuses them.
- * Ownership: `notice` is read during the call; its ctx is released with `release`. The notice holds the group until it
- * has arrived. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if there is a notice already; RESOURCE_EXHAUSTED.
+ * Blocking: never, except for the tasks that it runs on a pool that refuses them. Ownership: `notice` is read during
+ * the call; its ctx is released with `release`. The notice holds the group until it has arrived. Errors:
+ * FAILED_PRECONDITION if there is a notice already; RESOURCE_EXHAUSTED.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_task_group_notify(weir_task_group *group, const weir_notice *notice);
 

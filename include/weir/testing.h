@@ -133,9 +133,8 @@ weir_status weir_threadpool_conformance(const weir_threadpool_vtable *vtable,
  *
  * Thread safety: any thread, but no callback of a device. Blocking: a second or so on a good device; on a bad one up
  * to some budgets (options->budget_ns) for each clause. Ownership: the options are copied and may be NULL; report_arg
- * is the caller's. *out_failed is the number of clauses that failed. Errors: INVALID_ARGUMENT (NULL, unknown kind or
- * options); OUT_OF_RANGE (index); UNIMPLEMENTED for a CPU engine; the errors of opening the device. A broken clause is
- * no error.
+ * is the caller's. *out_failed is the number of clauses that failed. Errors: OUT_OF_RANGE (index); UNIMPLEMENTED for a
+ * CPU engine; the errors of opening the device. A broken clause is no error.
  */
 WEIR_API
 WEIR_NODISCARD

@@ -61,9 +61,8 @@ pub unsafe extern "C" fn weir_threadpool_conformance(
 ///
 /// Thread safety: any thread, but no callback of a device. Blocking: a second or so on a good device; on a bad one up
 /// to some budgets (options->budget_ns) for each clause. Ownership: the options are copied and may be NULL; report_arg
-/// is the caller's. *out_failed is the number of clauses that failed. Errors: INVALID_ARGUMENT (NULL, unknown kind or
-/// options); OUT_OF_RANGE (index); UNIMPLEMENTED for a CPU engine; the errors of opening the device. A broken clause is
-/// no error.
+/// is the caller's. *out_failed is the number of clauses that failed. Errors: OUT_OF_RANGE (index); UNIMPLEMENTED for a
+/// CPU engine; the errors of opening the device. A broken clause is no error.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_device_conformance(

@@ -12,9 +12,6 @@ use crate::engine::{self, Engine, EngineAttr, ThreadMode};
 use std::ffi::c_void;
 
 /// Creates settings for engines of one kind, all default.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr.
-/// Errors: INVALID_ARGUMENT (NULL, unknown kind).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_create(
@@ -29,8 +26,6 @@ pub unsafe extern "C" fn weir_engine_attr_create(
 }
 
 /// Destroys settings. NULL does nothing.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_destroy(attr: *mut weir_engine_attr) {
     // SAFETY: the caller's handle, as documented.
@@ -38,8 +33,6 @@ pub unsafe extern "C" fn weir_engine_attr_destroy(attr: *mut weir_engine_attr) {
 }
 
 /// The kind of engine that the settings are for.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_get_kind(
@@ -57,10 +50,6 @@ pub unsafe extern "C" fn weir_engine_attr_get_kind(
 /// The pool on which the engine's work runs unless a stream or a call has its own. NULL = none (the default): the
 /// thread mode decides, and without one the calling thread does the work. For an accelerator's engine, whose device
 /// does the work, it runs the host functions on the engine's streams (weir_enqueue_task).
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
-/// its own.
-/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_set_threadpool(
@@ -76,10 +65,6 @@ pub unsafe extern "C" fn weir_engine_attr_set_threadpool(
 }
 
 /// The pool that was set, or NULL.
-///
-/// Thread safety: one thread at a time per object. Blocking: never.
-/// Ownership: *out_pool is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
-/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_get_threadpool(
@@ -104,9 +89,6 @@ pub unsafe extern "C" fn weir_engine_attr_get_threadpool(
 /// and ends with the last possible user; WEIR_DEVICE_THREAD_COUNT in the environment asks for more. If no mode is set,
 /// WEIR_DEVICE_THREAD_MODE decides for these engines. A pool, which is for host functions on their streams, is
 /// compatible with every mode.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
-/// Errors: INVALID_ARGUMENT (NULL, unknown mode).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_set_thread_mode(
@@ -121,9 +103,6 @@ pub unsafe extern "C" fn weir_engine_attr_set_thread_mode(
 }
 
 /// The mode that was set, or WEIR_THREAD_MODE_GLOBAL. In the attributes of an engine: its actual mode.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
-/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_get_thread_mode(
@@ -143,9 +122,8 @@ pub unsafe extern "C" fn weir_engine_attr_get_thread_mode(
 /// set comes before WEIR_THREAD_COUNT from the environment; without either it is 0. An engine in mode KIND with a count
 /// other than 0 is refused if its kind already has another number of threads; one without a count joins them.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL,
-/// count above 256); FAILED_PRECONDITION if the attribute's kind is not CPU: an engine of another kind has one weir
-/// thread or none, depending on its mode.
+/// Errors: INVALID_ARGUMENT (NULL, count above 256); FAILED_PRECONDITION if the attribute's kind is not CPU: an engine
+/// of another kind has one weir thread or none, depending on its mode.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_set_thread_count(attr: *mut weir_engine_attr, count: u32) -> weir_status {
@@ -159,8 +137,7 @@ pub unsafe extern "C" fn weir_engine_attr_set_thread_count(attr: *mut weir_engin
 /// The number of threads that was set, or 0. In the attributes of an engine that weir has started threads for: the
 /// actual number.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is not CPU.
+/// Errors: FAILED_PRECONDITION if the attribute's kind is not CPU.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_get_thread_count(
@@ -179,7 +156,6 @@ pub unsafe extern "C" fn weir_engine_attr_get_thread_count(
 /// is parallel work, up to four. 1 is the default: more streams pay off only where single kernels leave the device
 /// idle. The program's report (weir_program_report) has the result. A CPU engine ignores it.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT (NULL, count above 64).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -192,9 +168,6 @@ pub unsafe extern "C" fn weir_engine_attr_set_max_streams(attr: *mut weir_engine
 }
 
 /// The maximum number of streams that was set, or 1.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
-/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_get_max_streams(
@@ -213,8 +186,7 @@ pub unsafe extern "C" fn weir_engine_attr_get_max_streams(
 /// weir_device_vtable). The first engine on a device decides: another one with incompatible settings is refused while
 /// the device is alive, and one without settings shares it. `bytes` 0 clears the settings.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the bytes are copied. Errors:
-/// INVALID_ARGUMENT; weir_engine_create fails with UNIMPLEMENTED if the device takes no settings.
+/// Errors: weir_engine_create fails with UNIMPLEMENTED if the device takes no settings.
 ///
 /// Chapter: Device.
 #[must_use]
@@ -236,8 +208,7 @@ pub unsafe extern "C" fn weir_engine_attr_set_device_settings(
 /// The settings that were set; in the attributes of an engine, its device's actual settings. *out_bytes is their size
 /// in bytes, 0 if there are none; as many bytes as fit are stored. A call with capacity 0 only asks for the size.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's bytes.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is not 0 and too small (*out_bytes is set).
+/// Errors: OUT_OF_RANGE if capacity is not 0 and too small (*out_bytes is set).
 ///
 /// Chapter: Device.
 #[must_use]
@@ -269,8 +240,8 @@ pub unsafe extern "C" fn weir_engine_attr_get_device_settings(
 /// no spin_ns: a CUDA device is polled for 30 us before a thread sleeps. The spin budget of a stream
 /// (weir_stream_attr_set_spin_ns) comes first, and applies to that stream only.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL,
-/// unknown policy, spin_ns too large); FAILED_PRECONDITION if the attribute's kind is CPU.
+/// Errors: INVALID_ARGUMENT (NULL, unknown policy, spin_ns too large); FAILED_PRECONDITION if the attribute's kind is
+/// CPU.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_set_wait_policy(
@@ -297,8 +268,7 @@ pub unsafe extern "C" fn weir_engine_attr_set_wait_policy(
 
 /// The policy and the spin budget that were set.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the attribute's kind is CPU.
+/// Errors: FAILED_PRECONDITION if the attribute's kind is CPU.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_attr_get_wait_policy(
@@ -326,8 +296,6 @@ pub unsafe extern "C" fn weir_engine_attr_get_wait_policy(
 
 /// The number of engines of a kind that this machine offers. A kind that this build or machine lacks has 0; that is no
 /// error.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, unknown kind).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_count(kind: weir_engine_kind, out_count: *mut u32) -> weir_status {
@@ -343,12 +311,12 @@ pub unsafe extern "C" fn weir_engine_count(kind: weir_engine_kind, out_count: *m
 /// If the thread mode asks for threads, they are started here; if one cannot be started, the others end and the call
 /// fails.
 ///
-/// Thread safety: any thread. Blocking: never for CPU engines, except for the time to start threads. For others as long
-/// as opening the device takes, and up to a second if the device was just released with other settings. Ownership: the
-/// caller owns one reference to *out_engine; attr is copied. Errors: INVALID_ARGUMENT (also an attr of another kind, a
-/// pool together with a mode other than GLOBAL, or a meaningless value of WEIR_THREAD_MODE or WEIR_THREAD_COUNT);
-/// OUT_OF_RANGE (index); RESOURCE_EXHAUSTED if threads cannot be started; FAILED_PRECONDITION if engines of this kind
-/// already share another number of threads; UNAVAILABLE or UNIMPLEMENTED if this machine or build has no such device.
+/// Blocking: never for CPU engines, except for the time to start threads. For others as long as opening the device
+/// takes, and up to a second if the device was just released with other settings. Errors: INVALID_ARGUMENT (also an
+/// attr of another kind, a pool together with a mode other than GLOBAL, or a meaningless value of WEIR_THREAD_MODE or
+/// WEIR_THREAD_COUNT); OUT_OF_RANGE (index); RESOURCE_EXHAUSTED if threads cannot be started; FAILED_PRECONDITION if
+/// engines of this kind already share another number of threads; UNAVAILABLE or UNIMPLEMENTED if this machine or build
+/// has no such device.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_create(
@@ -370,8 +338,7 @@ pub unsafe extern "C" fn weir_engine_create(
 /// creates those itself. *out_count is the number of devices. A call with capacity 0 only asks for it; all engines are
 /// created, or none.
 ///
-/// Thread safety: any thread. Blocking: as weir_engine_create, for each. Ownership: the caller owns one reference to
-/// each of out_engines. Errors: INVALID_ARGUMENT (NULL); OUT_OF_RANGE if capacity is not 0 and too small (*out_count is
+/// Blocking: as weir_engine_create, for each. Errors: OUT_OF_RANGE if capacity is not 0 and too small (*out_count is
 /// set, no engine is created); those of weir_engine_create, with the name of the device.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -401,8 +368,6 @@ pub unsafe extern "C" fn weir_engine_create_all(
 }
 
 /// Takes one more reference.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_retain(engine: *mut weir_engine) -> weir_status {
@@ -414,8 +379,6 @@ pub unsafe extern "C" fn weir_engine_retain(engine: *mut weir_engine) -> weir_st
 /// last reference ends the threads of a private pool, and those of the kind if no other engine shares them, even when
 /// it goes inside one of their tasks: they finish the queued work and then end by themselves. A reference to the pool
 /// (weir_engine_get_threadpool, weir_threadpool_retain) keeps them.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_release(engine: *mut weir_engine) {
     // SAFETY: the caller's handle, as documented.
@@ -424,9 +387,7 @@ pub unsafe extern "C" fn weir_engine_release(engine: *mut weir_engine) {
 
 /// The settings that the engine was created with, with its actual thread mode and thread count.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the engine; do
-/// not destroy it.
-/// Errors: INVALID_ARGUMENT.
+/// Ownership: do not destroy it.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_get_attr(
@@ -442,9 +403,6 @@ pub unsafe extern "C" fn weir_engine_get_attr(
 }
 
 /// The thread pool that the engine's work runs on, whether it was given or started by weir; NULL = the calling thread.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the engine.
-/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_get_threadpool(
@@ -460,9 +418,6 @@ pub unsafe extern "C" fn weir_engine_get_threadpool(
 }
 
 /// Fills *out_info with information about the engine's device.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
-/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_get_info(
@@ -482,10 +437,10 @@ pub unsafe extern "C" fn weir_engine_get_info(
 /// Returns the engine's first late error that this call has not returned yet. Streams, domains and weir_sync_devices
 /// still report their errors, and their reports take nothing away from this call.
 ///
-/// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE =
-/// no limit). Meanwhile it runs queued work, as weir_stream_synchronize does. Ownership: none. Errors:
-/// INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would block a worker that the work needs,
-/// and always inside of anything that weir has called, as of weir_sync_devices; else a late error.
+/// Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE = no limit). Meanwhile it runs
+/// queued work, as weir_stream_synchronize does. Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION if waiting here would
+/// block a worker that the work needs, and always inside of anything that weir has called, as of weir_sync_devices;
+/// else a late error.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_engine_synchronize(engine: *mut weir_engine, timeout_ns: u64) -> weir_status {

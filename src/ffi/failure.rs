@@ -15,7 +15,6 @@ use std::ffi::c_char;
 /// weir_program_run, weir_run_synchronize, or a call that reported the late error of a stream. Successful calls leave
 /// it unchanged.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct and buffer.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -29,7 +28,6 @@ pub unsafe extern "C" fn weir_thread_get_failure(failure: *mut weir_failure) -> 
 
 /// The stream's failure, as of weir_thread_get_failure; code is WEIR_OK if there is none. Reading it changes nothing.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct and buffer.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -46,7 +44,6 @@ pub unsafe extern "C" fn weir_stream_get_failure(
 /// The failure of a run that was started with weir_program_start, as of weir_thread_get_failure; code is WEIR_OK until
 /// it is done, and if it succeeded. Reading it changes nothing.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct and buffer.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
 #[must_use]
 #[unsafe(no_mangle)]

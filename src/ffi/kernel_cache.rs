@@ -10,7 +10,7 @@ use crate::kernel::cache::CACHE;
 /// Sets the maximum number of kernels kept, 0 to 1048576; 0 = no cache. It comes before WEIR_KERNEL_CACHE_CAPACITY from
 /// the environment; without either it is 1024. Excess kernels are released, least recently used first.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: OUT_OF_RANGE.
+/// Errors: OUT_OF_RANGE.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_kernel_cache_set_capacity(capacity: usize) -> weir_status {
@@ -19,7 +19,6 @@ pub extern "C" fn weir_kernel_cache_set_capacity(capacity: usize) -> weir_status
 
 /// Fills *out_info with the cache's capacity, size and counters.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, a meaningless value of WEIR_KERNEL_CACHE_CAPACITY).
 #[must_use]
 #[unsafe(no_mangle)]

@@ -14,8 +14,7 @@ use std::ffi::{c_char, c_void};
 
 /// The inputs, an array of num_inputs views.
 ///
-/// Thread safety: any thread, during the call. Blocking: never. Ownership: borrowed, valid until compute returns.
-/// Errors: INVALID_ARGUMENT.
+/// Thread safety: any thread, during the call. Ownership: borrowed, valid until compute returns.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_context_get_inputs(
@@ -65,8 +64,7 @@ unsafe fn refused_inputs(
 
 /// The outputs, an array of num_outputs views.
 ///
-/// Thread safety: any thread, during the call. Blocking: never. Ownership: borrowed, valid until compute returns.
-/// Errors: INVALID_ARGUMENT.
+/// Thread safety: any thread, during the call. Ownership: borrowed, valid until compute returns.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_context_get_outputs(
@@ -117,7 +115,7 @@ unsafe fn refused_outputs(
 
 /// The number of slots that a region of this call can have: pieces that run at once, the calling thread included.
 ///
-/// Thread safety: any thread, during the call. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+/// Thread safety: any thread, during the call.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_context_get_num_slots(
@@ -136,8 +134,8 @@ pub unsafe extern "C" fn weir_kernel_context_get_num_slots(
 /// The scratch memory of a slot: desc->scratch_bytes bytes, aligned to 64, contents undefined; NULL if
 /// scratch_bytes is 0. Slot 0 may be used outside of a region.
 ///
-/// Thread safety: any thread, during the call. Blocking: never. Ownership: borrowed, valid until compute returns.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (slot).
+/// Thread safety: any thread, during the call. Ownership: borrowed, valid until compute returns. Errors: OUT_OF_RANGE
+/// (slot).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_context_get_scratch(
@@ -160,10 +158,8 @@ pub unsafe extern "C" fn weir_kernel_context_get_scratch(
 
 /// As weir_parallel_for, on the pool and with the slots of this call.
 ///
-/// Thread safety: any thread, during the call. Blocking: until all pieces have returned. Ownership: arg is the
-/// caller's.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (n < 0); CANCELLED if the run was cancelled; else the first nonzero
-/// status that fn returned.
+/// Thread safety: any thread, during the call. Blocking: until all pieces have returned. Errors: OUT_OF_RANGE (n < 0);
+/// CANCELLED if the run was cancelled; else the first nonzero status that fn returned.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_context_parallel_for(
@@ -182,10 +178,8 @@ pub unsafe extern "C" fn weir_kernel_context_parallel_for(
 
 /// As weir_parallel_nd, on the pool and with the slots of this call.
 ///
-/// Thread safety: any thread, during the call. Blocking: until all pieces have returned. Ownership: arg is the
-/// caller's; the arrays are only read during the call.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE; CANCELLED if the run was cancelled; else the first nonzero status that fn
-/// returned.
+/// Thread safety: any thread, during the call. Blocking: until all pieces have returned. Errors: OUT_OF_RANGE;
+/// CANCELLED if the run was cancelled; else the first nonzero status that fn returned.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_context_parallel_nd(
@@ -208,7 +202,7 @@ pub unsafe extern "C" fn weir_kernel_context_parallel_nd(
 
 /// Whether the run was cancelled or has failed elsewhere (1), so that the result is not needed any more, or not (0).
 ///
-/// Thread safety: any thread, during the call. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+/// Thread safety: any thread, during the call.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_context_is_cancelled(
@@ -227,8 +221,7 @@ pub unsafe extern "C" fn weir_kernel_context_is_cancelled(
 /// Makes the kernel fail with a code and a text, regardless of the status that compute returns. The first failure
 /// counts.
 ///
-/// Thread safety: any thread, during the call. Blocking: never. Ownership: message is copied.
-/// Errors: INVALID_ARGUMENT (NULL, bad UTF-8, code is WEIR_OK or no code).
+/// Thread safety: any thread, during the call. Errors: INVALID_ARGUMENT (NULL, bad UTF-8, code is WEIR_OK or no code).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_context_fail(
@@ -255,8 +248,8 @@ pub unsafe extern "C" fn weir_kernel_context_fail(
 ///
 /// Thread safety: any thread, once per call. Blocking: never; later nodes run on threads of the pool, or in the thread
 /// that waits for the run, and here only if the run's pool runs submitted work in the calling thread, or refuses it and
-/// the run is on an asynchronous stream. Ownership: done ends here; text is copied. Errors: INVALID_ARGUMENT (NULL, no
-/// completion, status is no code, bad UTF-8); FAILED_PRECONDITION if the call was completed before.
+/// the run is on an asynchronous stream. Ownership: done ends here. Errors: INVALID_ARGUMENT (NULL, no completion,
+/// status is no code, bad UTF-8); FAILED_PRECONDITION if the call was completed before.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_completion_done(
@@ -291,9 +284,9 @@ pub unsafe extern "C" fn weir_completion_done(
 /// returned; active runs then end after their running kernels, and the rest is not begun. A cancel or a deadline of the
 /// surrounding run ends these runs too. `count` may differ from call to call; 0 does nothing.
 ///
-/// Thread safety: any thread, during the call. Blocking: until all runs are over. Ownership: the arrays are only read
-/// during the call. Errors: those of weir_program_run, with the number of the run; OUT_OF_RANGE (count); CANCELLED if
-/// the run was cancelled; FAILED_PRECONDITION for a program with kernels that complete later, in a worker of a pool.
+/// Thread safety: any thread, during the call. Blocking: until all runs are over. Errors: those of weir_program_run,
+/// with the number of the run; OUT_OF_RANGE (count); CANCELLED if the run was cancelled; FAILED_PRECONDITION for a
+/// program with kernels that complete later, in a worker of a pool.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_context_run_program(

@@ -16,8 +16,7 @@ use crate::graph::NodeId;
 /// refuse a tensor on another one. A program with inputs or outputs on other engines than the CPU's cannot be a node of
 /// another graph (weir_graph_add_program).
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the graph takes a reference to the
-/// engine. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (index).
+/// Errors: OUT_OF_RANGE (index).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_set_port_engine(
@@ -50,7 +49,6 @@ pub(super) fn is_input(kind: weir_port_kind) -> Result<bool> {
 /// (weir_program_report) shows the choice for each node that was open, and the reason; the same graph and the same list
 /// of engines give the same choice.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
 /// Errors: INVALID_ARGUMENT (foreign node, no kernel, placement).
 #[must_use]
 #[unsafe(no_mangle)]

@@ -35,14 +35,13 @@ const ALWAYS: u32 = weir_segments_value::WEIR_SEGMENTS_ALWAYS as u32;
 /// the engine for K + 1 of them, or for fewer where that would be more than an eighth of it. weir_program_report counts
 /// copies, streams, events and waits.
 ///
-/// Thread safety: one thread at a time per graph. Blocking: never. Ownership: the caller owns one reference to
-/// *out_program; the program takes references to kernels, constants and engines. Errors: INVALID_ARGUMENT, with the
-/// names of the nodes: a cycle, an input with a wrong dtype or shape, a kernel or constant of a device that none of the
-/// engines is for, no CPU engine; UNIMPLEMENTED for nodes on other engines than the CPU's with values whose shape is
-/// known only at run time, and for a kernel that completes later or may block (weir_host_kernel_desc) with inputs or
-/// outputs of such a shape: its arguments and the memory for its outputs are fixed when the graph is compiled;
-/// FAILED_PRECONDITION for a kernel that may block, without a pool for such; OUT_OF_RANGE if sizes overflow;
-/// RESOURCE_EXHAUSTED.
+/// Thread safety: one thread at a time per graph. Ownership: the program takes references to kernels, constants and
+/// engines. Errors: INVALID_ARGUMENT, with the names of the nodes: a cycle, an input with a wrong dtype or shape, a
+/// kernel or constant of a device that none of the engines is for, no CPU engine; UNIMPLEMENTED for nodes on other
+/// engines than the CPU's with values whose shape is known only at run time, and for a kernel that completes later or
+/// may block (weir_host_kernel_desc) with inputs or outputs of such a shape: its arguments and the memory for its
+/// outputs are fixed when the graph is compiled; FAILED_PRECONDITION for a kernel that may block, without a pool for
+/// such; OUT_OF_RANGE if sizes overflow; RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_compile(
@@ -127,8 +126,7 @@ unsafe fn compile_options(options: *const weir_compile_options) -> Result<Compil
 /// Fills *out_options with what the program was compiled with. A placement that was left open is
 /// WEIR_PLACEMENT_KERNEL.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set; its pool is borrowed and
-/// lives as long as the program. Errors: INVALID_ARGUMENT.
+/// Ownership: its pool is borrowed and lives as long as the program.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_get_options(
@@ -167,8 +165,6 @@ pub unsafe extern "C" fn weir_program_get_options(
 }
 
 /// Takes one more reference.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_retain(program: *mut weir_program) -> weir_status {
@@ -177,8 +173,6 @@ pub unsafe extern "C" fn weir_program_retain(program: *mut weir_program) -> weir
 }
 
 /// Gives up one reference. NULL does nothing. Runs hold references of their own.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_release(program: *mut weir_program) {
     // SAFETY: the caller's handle, as documented.
@@ -186,9 +180,6 @@ pub unsafe extern "C" fn weir_program_release(program: *mut weir_program) {
 }
 
 /// Describes the program: its ports and nodes, and the runs that have begun, ended, failed, and are active.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
-/// INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_get_info(
@@ -218,8 +209,7 @@ pub unsafe extern "C" fn weir_program_get_info(
 
 /// Describes input or output `index` of the program.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set; its engine is borrowed.
-/// Errors: INVALID_ARGUMENT (NULL, unknown kind, struct_size); OUT_OF_RANGE (index).
+/// Ownership: its engine is borrowed. Errors: OUT_OF_RANGE (index).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_get_port(
@@ -247,9 +237,6 @@ pub unsafe extern "C" fn weir_program_get_port(
 
 /// Copies a drawing of the compiled program, in DOT or JSON.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
-/// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
-///
 /// Chapter: Drawings and reports.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -272,9 +259,6 @@ pub unsafe extern "C" fn weir_program_dump(
 /// Copies a report of the compilation, as text or JSON: nodes and edges left out or added, memory that values share,
 /// sizes, the effect of the costs known so far on the use of other threads, the parts kept for partial runs, and the
 /// figures of the executed nodes, if any. The members of the JSON are stable; more may be added.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
-/// Errors: INVALID_ARGUMENT (unknown format); OUT_OF_RANGE if capacity is too small (out_length is set).
 ///
 /// Chapter: Drawings and reports.
 #[must_use]

@@ -50,7 +50,6 @@ pub(super) unsafe fn create(
 
 /// Finds a resource by its name. `container` NULL = "default"; `kind` WEIR_RESOURCE_ANY = any kind.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_resource.
 /// Errors: NOT_FOUND (no such container, or no such resource in it); INVALID_ARGUMENT (NULL, a bad name, another kind).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -76,10 +75,9 @@ pub unsafe extern "C" fn weir_resource_lookup(
 /// fails, its code is this call's, and one of them tries in turn. A call in a worker of a pool, or inside of a build
 /// function, does not wait but fails.
 ///
-/// Thread safety: any thread. Blocking: while `build` runs here or in another thread. Ownership: the caller owns one
-/// reference to *out_resource. Errors: FAILED_PRECONDITION (another call is making it, and waiting here may block a
-/// worker or never end); INVALID_ARGUMENT (NULL, a bad name, another kind, `build` gave no resource, or one with a name
-/// or of another engine); the code that `build` returned.
+/// Blocking: while `build` runs here or in another thread. Errors: FAILED_PRECONDITION (another call is making it, and
+/// waiting here may block a worker or never end); INVALID_ARGUMENT (NULL, a bad name, another kind, `build` gave no
+/// resource, or one with a name or of another engine); the code that `build` returned.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_resource_lookup_or_create(
@@ -121,8 +119,8 @@ pub unsafe extern "C" fn weir_resource_lookup_or_create(
 /// so that it is not taken for something else. `destroy` (may be NULL) is called with `object` exactly once, when
 /// nothing refers to it any more, in any thread; not if this call fails.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_resource; `object`
-/// passes to the resource if `destroy` is given. Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name).
+/// Ownership: `object` passes to the resource if `destroy` is given. Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a
+/// bad name).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_resource_create_host(
@@ -156,7 +154,6 @@ pub unsafe extern "C" fn weir_resource_create_host(
 
 /// The object passed to weir_resource_create_host, if it is of this type.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: *out_object is borrowed and lives as long as the resource.
 /// Errors: INVALID_ARGUMENT (NULL, another kind, another type).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -182,8 +179,6 @@ pub unsafe extern "C" fn weir_resource_get_host(
 }
 
 /// Takes one more reference.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_resource_retain(resource: *mut weir_resource) -> weir_status {
@@ -192,8 +187,6 @@ pub unsafe extern "C" fn weir_resource_retain(resource: *mut weir_resource) -> w
 }
 
 /// Gives up one reference. NULL does nothing. A resource with a name stays alive under it.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_resource_release(resource: *mut weir_resource) {
     // SAFETY: the caller's handle, as documented.
@@ -203,8 +196,8 @@ pub unsafe extern "C" fn weir_resource_release(resource: *mut weir_resource) {
 /// Removes a name. The resource ends with its last reference: programs compiled with it continue. Its id is stale at
 /// once, and kernels that name it are refused.
 ///
-/// Thread safety: any thread. Blocking: never; a destroy function of the host may run in here. Ownership: none. Errors:
-/// NOT_FOUND (no such container, or no such resource in it); INVALID_ARGUMENT.
+/// Blocking: never; a destroy function of the host may run in here. Errors: NOT_FOUND (no such container, or no such
+/// resource in it).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_resource_delete(
@@ -223,8 +216,7 @@ pub unsafe extern "C" fn weir_resource_delete(
 /// Removes all names of a container, as weir_resource_delete does. A container that does not exist counts as cleared.
 /// `out_count` (may be NULL) receives the number of removed names.
 ///
-/// Thread safety: any thread. Blocking: never; destroy functions of the host may run in here. Ownership: none. Errors:
-/// INVALID_ARGUMENT.
+/// Blocking: never; destroy functions of the host may run in here.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_resource_clear(
@@ -248,8 +240,8 @@ pub unsafe extern "C" fn weir_resource_clear(
 /// struct_size of the first entry: it is the distance between entries, and weir stores it in every entry that it fills.
 /// `out_count` receives the number of resources. capacity 0 only asks for the number (infos may then be NULL).
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's array. Errors: INVALID_ARGUMENT (NULL,
-/// struct_size, a bad name); OUT_OF_RANGE if capacity is too small (out_count is set, the entries are left alone).
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, a bad name); OUT_OF_RANGE if capacity is too small (out_count is set,
+/// the entries are left alone).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_resource_list(
@@ -303,9 +295,6 @@ fn info(resource: &Resource, references: usize) -> weir_resource_info {
 }
 
 /// Fills *out_info with a description of a resource.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_resource_get_info(
@@ -324,8 +313,7 @@ pub unsafe extern "C" fn weir_resource_get_info(
 
 /// The resource with this id.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_resource.
-/// Errors: NOT_FOUND (it was destroyed, or never was); INVALID_ARGUMENT (NULL).
+/// Errors: NOT_FOUND (it was destroyed, or never was).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_resource_from_id(
@@ -342,9 +330,6 @@ pub unsafe extern "C" fn weir_resource_from_id(
 
 /// Copies a list of the resources that were still referenced when their engine ended, and are still now: a line for
 /// each, "engine cpu:0: variable 'x' of container 'default' (1 references)". "" if there are none.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_resource_get_leaks(

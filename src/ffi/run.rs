@@ -101,12 +101,11 @@ unsafe fn told<'a>(options: *const weir_run_options, asked_by: &'static str) -> 
 ///
 /// Thread safety: any thread; any number of runs of one program at once, with separate outputs. Blocking: until done
 /// with a NULL or synchronous stream; never on an asynchronous one. Ownership: the tensors stay alive until the run is
-/// done; the arrays are copied; options may be NULL. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine,
-/// overlap of an output with an input or another output; the text names input or output); FAILED_PRECONDITION if the
-/// stream has failed, if the host is capturing it and the run cannot be part of that (docs/cuda.md), or for
-/// options->outputs without partial runs; OUT_OF_RANGE for an output that the program does not have;
-/// RESOURCE_EXHAUSTED; if it blocks, also the failure of a node, and
-/// FAILED_PRECONDITION or OUT_OF_RANGE if a tensor is too small for an output of open shape.
+/// done; options may be NULL. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap of an output with an
+/// input or another output; the text names input or output); FAILED_PRECONDITION if the stream has failed, if the host
+/// is capturing it and the run cannot be part of that (docs/cuda.md), or for options->outputs without partial runs;
+/// OUT_OF_RANGE for an output that the program does not have; RESOURCE_EXHAUSTED; if it blocks, also the failure of a
+/// node, and FAILED_PRECONDITION or OUT_OF_RANGE if a tensor is too small for an output of open shape.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_run(
@@ -155,9 +154,8 @@ pub unsafe extern "C" fn weir_program_run(
 /// As weir_program_run on an asynchronous stream, with a handle to wait for this run alone, to cancel it, and to read
 /// its error. The failure of such a run belongs to the handle and not to the stream: the stream continues.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_run; else as
-/// weir_program_run.
-/// Errors: those of weir_program_run; INVALID_ARGUMENT if the stream is NULL or not asynchronous.
+/// Ownership: else as weir_program_run. Errors: those of weir_program_run; INVALID_ARGUMENT if the stream is NULL or
+/// not asynchronous.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_start(
@@ -199,10 +197,10 @@ pub unsafe extern "C" fn weir_program_start(
 /// run; a deadline counts from the call. Inside of kernels weir_kernel_context_run_program does the same with the
 /// kernel's pool.
 ///
-/// Thread safety: any thread. Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are
-/// only read during the call; options may be NULL. Errors: those of weir_program_run, with the number of the run
-/// (FAILED_PRECONDITION for kernels that complete later in a worker of a pool comes before anything is run);
-/// OUT_OF_RANGE (count); INVALID_ARGUMENT also for options->absent and options->notice.
+/// Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are only read during the call;
+/// options may be NULL. Errors: those of weir_program_run, with the number of the run (FAILED_PRECONDITION for kernels
+/// that complete later in a worker of a pool comes before anything is run); OUT_OF_RANGE (count); INVALID_ARGUMENT also
+/// for options->absent and options->notice.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_run_many(
@@ -286,8 +284,6 @@ unsafe fn tensor(handles: &[*mut weir_tensor], i: usize, argument: &str) -> Resu
 }
 
 /// Takes one more reference.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_run_retain(run: *mut weir_run) -> weir_status {
@@ -296,8 +292,6 @@ pub unsafe extern "C" fn weir_run_retain(run: *mut weir_run) -> weir_status {
 }
 
 /// Gives up one reference. NULL does nothing. The run itself continues.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_run_release(run: *mut weir_run) {
     // SAFETY: the caller's handle, as documented.
@@ -306,11 +300,10 @@ pub unsafe extern "C" fn weir_run_release(run: *mut weir_run) {
 
 /// Waits until the run is done, and returns its status.
 ///
-/// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE =
-/// no limit). Meanwhile it works on the run, as weir_stream_synchronize does. Ownership: none. Errors:
-/// INVALID_ARGUMENT; DEADLINE_EXCEEDED (the run continues); FAILED_PRECONDITION if waiting here would block a worker
-/// that the run needs; else the status of the run: the first node's failure, CANCELLED, or ABORTED if the stream had
-/// failed before it.
+/// Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE = no limit). Meanwhile it
+/// works on the run, as weir_stream_synchronize does. Errors: DEADLINE_EXCEEDED (the run continues);
+/// FAILED_PRECONDITION if waiting here would block a worker that the run needs; else the status of the run: the first
+/// node's failure, CANCELLED, or ABORTED if the stream had failed before it.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_run_synchronize(run: *mut weir_run, timeout_ns: u64) -> weir_status {
@@ -321,8 +314,6 @@ pub unsafe extern "C" fn weir_run_synchronize(run: *mut weir_run, timeout_ns: u6
 }
 
 /// Whether the run is done (1) or not (0), regardless of failure.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_run_query(run: *const weir_run, out_done: *mut i32) -> weir_status {
@@ -339,9 +330,9 @@ pub unsafe extern "C" fn weir_run_query(run: *const weir_run, out_done: *mut i32
 /// any number of notices, which arrive in order. They belong to the run, not to the handle, and arrive even if all
 /// handles were released. To ask in the call that starts the run, see weir_run_options.
 ///
-/// Thread safety: any thread. Blocking: never; the function and release run here if the run is done. Ownership:
-/// `notice` is read during the call; its ctx is released with `release`. Errors: INVALID_ARGUMENT (NULL, neither
-/// function nor eventfd, an event_fd that is no eventfd or that blocks); RESOURCE_EXHAUSTED.
+/// Blocking: never; the function and release run here if the run is done. Ownership: `notice` is read during the call;
+/// its ctx is released with `release`. Errors: INVALID_ARGUMENT (NULL, neither function nor eventfd, an event_fd that
+/// is no eventfd or that blocks); RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_run_notify(run: *mut weir_run, notice: *const weir_notice) -> weir_status {
@@ -356,8 +347,7 @@ pub unsafe extern "C" fn weir_run_notify(run: *mut weir_run, notice: *const weir
 /// Cancels the run: running kernels come to their end, nothing else is begun, and the outputs are undefined. A run that
 /// is done is left alone. The program can be run again at once.
 ///
-/// Thread safety: any thread. Blocking: never (weir_run_synchronize waits for the end). Ownership: none. Errors:
-/// INVALID_ARGUMENT.
+/// Blocking: never (weir_run_synchronize waits for the end).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_run_cancel(run: *mut weir_run) -> weir_status {

@@ -25,8 +25,7 @@ use std::sync::Arc;
 /// time; on others each task runs in its spawn. A group that is created inside of a task is nested in that task's
 /// group: cancelling the outer group stops it too, and a wait for the outer group helps with it.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_group; the group holds
-/// the pool. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the pool is closed; RESOURCE_EXHAUSTED.
+/// Ownership: the group holds the pool. Errors: FAILED_PRECONDITION if the pool is closed; RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_task_group_create(
@@ -42,8 +41,7 @@ pub unsafe extern "C" fn weir_task_group_create(
 
 /// As weir_task_group_create, on the pool of a kernel's call. The group may be used until the kernel returns.
 ///
-/// Thread safety: the kernel's thread. Blocking: never. Ownership: the caller owns one reference to *out_group.
-/// Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED.
+/// Thread safety: the kernel's thread. Errors: RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_context_create_task_group(
@@ -75,8 +73,6 @@ fn make(pool: Option<&Ref<ThreadPool>>, out: &mut *mut weir_task_group) -> Resul
 }
 
 /// Takes one more reference.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_task_group_retain(group: *mut weir_task_group) -> weir_status {
@@ -91,7 +87,7 @@ pub unsafe extern "C" fn weir_task_group_retain(group: *mut weir_task_group) -> 
 /// skipped and their arguments destroyed, now or when they would have begun; running tasks continue. A group with a
 /// notice (weir_task_group_notify) continues whole, until the notice has arrived.
 ///
-/// Thread safety: any thread, also a task of the group. Blocking: never. Ownership: one reference less. Errors: none.
+/// Thread safety: any thread, also a task of the group.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_task_group_release(group: *mut weir_task_group) {
     guard_release("weir_task_group_release", || {
@@ -110,7 +106,7 @@ pub unsafe extern "C" fn weir_task_group_release(group: *mut weir_task_group) {
 ///
 /// Thread safety: any thread; a caller outside of the group's tasks holds a reference, and spawns before the wait that
 /// is to cover the task. Blocking: never, except for the task if it runs here. Ownership: `arg` until it is destroyed.
-/// Errors: INVALID_ARGUMENT; then `arg` stays with the caller.
+/// Errors: then `arg` stays with the caller.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_task_group_spawn(
@@ -130,8 +126,8 @@ pub unsafe extern "C" fn weir_task_group_spawn(
 /// As weir_task_group_spawn, with a copy of `size` bytes at `data`, 40 at most: `fn` is called with the address of a
 /// copy, which is aligned as a uint64_t and lives during the call.
 ///
-/// Thread safety: as weir_task_group_spawn. Blocking: as there. Ownership: `data` is read during the call.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if size is above 40.
+/// Thread safety: as weir_task_group_spawn. Blocking: as there. Ownership: `data` is read during the call. Errors:
+/// OUT_OF_RANGE if size is above 40.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_task_group_spawn_copy(
@@ -167,9 +163,9 @@ pub unsafe extern "C" fn weir_task_group_spawn_copy(
 /// tasks that the pool refuses.
 ///
 /// Thread safety: any thread; of several that wait at once for a stopped group, one receives the status. Blocking:
-/// until the tasks are done. Ownership: none. Errors: the first status other than WEIR_OK that a task returned;
-/// CANCELLED (weir_task_group_cancel); INVALID_ARGUMENT; FAILED_PRECONDITION in a task of the group itself, or of one
-/// that was made inside of its tasks.
+/// until the tasks are done. Errors: the first status other than WEIR_OK that a task returned; CANCELLED
+/// (weir_task_group_cancel); FAILED_PRECONDITION in a task of the group itself, or of one that was made inside of its
+/// tasks.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_task_group_synchronize(group: *mut weir_task_group) -> weir_status {
@@ -183,7 +179,7 @@ pub unsafe extern "C" fn weir_task_group_synchronize(group: *mut weir_task_group
 /// tasks continue, and can ask (weir_task_group_is_stopped). It holds until a wait has returned CANCELLED, or a notice
 /// has reported it, so a cancel before the first spawn is not lost. A group that a task has stopped keeps that status.
 ///
-/// Thread safety: any thread, also a task of the group. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+/// Thread safety: any thread, also a task of the group.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_task_group_cancel(group: *mut weir_task_group) -> weir_status {
@@ -196,8 +192,6 @@ pub unsafe extern "C" fn weir_task_group_cancel(group: *mut weir_task_group) -> 
 
 /// Whether tasks of the group that have not begun are skipped (1) or not (0): the group, or one that it is nested in,
 /// was cancelled or had a task that failed. Long tasks can use it to end early.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_task_group_is_stopped(
@@ -230,9 +224,9 @@ impl GroupListener for GroupNotice {
 /// wait would return, and no run. From this call on the pool owes the tasks a thread. If it refuses, or there is none,
 /// this call runs the tasks that have not begun, and so does each later spawn. The group is as new after the notice.
 ///
-/// Thread safety: any thread. Blocking: never, except for the tasks that it runs on a pool that refuses them.
-/// Ownership: `notice` is read during the call; its ctx is released with `release`. The notice holds the group until it
-/// has arrived. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if there is a notice already; RESOURCE_EXHAUSTED.
+/// Blocking: never, except for the tasks that it runs on a pool that refuses them. Ownership: `notice` is read during
+/// the call; its ctx is released with `release`. The notice holds the group until it has arrived. Errors:
+/// FAILED_PRECONDITION if there is a notice already; RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_task_group_notify(

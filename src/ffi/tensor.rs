@@ -24,16 +24,12 @@ pub(super) unsafe fn read_desc(desc: *const weir_tensor_desc, argument: &str) ->
 }
 
 /// The name of an element type, "f32"; "?" for an unknown number.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: static text. Errors: none.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_dtype_name(dtype: weir_dtype) -> *const c_char {
     guard_value(c"?".as_ptr(), || crate::base::dtype::c_name(dtype).as_ptr())
 }
 
 /// The size of an element in bytes.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT (NULL, unknown type).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_dtype_size(dtype: weir_dtype, out_bytes: *mut usize) -> weir_status {
@@ -56,11 +52,11 @@ pub unsafe extern "C" fn weir_dtype_size(dtype: weir_dtype, out_bytes: *mut usiz
 /// fails with OUT_OF_RANGE and both sizes in its text, and leaves all its dynamic outputs unchanged.
 ///
 /// Thread safety: any thread; reading a tensor while a run writes it is a race. Blocking: never; as long as the device
-/// takes to pin memory, when another region of it is needed. Ownership: the caller owns one reference to *out_tensor;
-/// desc and from are copied. Errors: INVALID_ARGUMENT (NULL, unknown dtype, rank, negative dimension; of from: its
-/// source, members that do not belong to it, NULL or misaligned data, a buffer of another engine, PINNED for an engine
-/// that is no CPU engine, open dimensions in a buffer or pinned memory); OUT_OF_RANGE if the size overflows, or the
-/// memory is too small; UNIMPLEMENTED (open dimensions on an accelerator's engine); RESOURCE_EXHAUSTED.
+/// takes to pin memory, when another region of it is needed. Errors: INVALID_ARGUMENT (NULL, unknown dtype, rank,
+/// negative dimension; of from: its source, members that do not belong to it, NULL or misaligned data, a buffer of
+/// another engine, PINNED for an engine that is no CPU engine, open dimensions in a buffer or pinned memory);
+/// OUT_OF_RANGE if the size overflows, or the memory is too small; UNIMPLEMENTED (open dimensions on an accelerator's
+/// engine); RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tensor_create(
@@ -116,8 +112,6 @@ fn check_same(engine: &Ref<Engine>, of_buffer: &Ref<Engine>) -> Result<()> {
 }
 
 /// Takes one more reference.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tensor_retain(tensor: *mut weir_tensor) -> weir_status {
@@ -126,8 +120,6 @@ pub unsafe extern "C" fn weir_tensor_retain(tensor: *mut weir_tensor) -> weir_st
 }
 
 /// Gives up one reference. NULL does nothing. Queued work holds references of its own.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tensor_release(tensor: *mut weir_tensor) {
     // SAFETY: the caller's handle, as documented.
@@ -135,8 +127,6 @@ pub unsafe extern "C" fn weir_tensor_release(tensor: *mut weir_tensor) {
 }
 
 /// Element type and shape.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: copied. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tensor_get_desc(
@@ -153,9 +143,6 @@ pub unsafe extern "C" fn weir_tensor_get_desc(
 
 /// Address of the first element, in the engine's memory; only on a CPU engine may the host use it. Reading or writing
 /// it while queued work uses it is a race.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: *out_data is borrowed and lives as long as the tensor.
-/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tensor_get_data(tensor: *const weir_tensor, out_data: *mut *mut c_void) -> weir_status {
@@ -168,8 +155,6 @@ pub unsafe extern "C" fn weir_tensor_get_data(tensor: *const weir_tensor, out_da
 }
 
 /// Size of the elements in bytes.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tensor_get_size(tensor: *const weir_tensor, out_bytes: *mut usize) -> weir_status {
@@ -182,9 +167,6 @@ pub unsafe extern "C" fn weir_tensor_get_size(tensor: *const weir_tensor, out_by
 }
 
 /// The engine whose memory the tensor is in.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the tensor.
-/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tensor_get_engine(
