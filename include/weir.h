@@ -599,7 +599,6 @@ typedef void (*weir_destroy_fn)(void *ctx);
  * for each call: that costs no memory after the first, and no system call. options may be NULL; what they say for a
  * built-in pool only is refused.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, num_threads missing, neither parallel_for nor schedule;
  * options that are not for a host's pool).
  */
@@ -614,9 +613,9 @@ weir_status weir_threadpool_create(const weir_threadpool_vtable *vtable,
  * The pool as a vtable: for a library that needs one, for a host that wraps a pool, or for
  * weir_threadpool_conformance. *out_ctx is a reference to the pool, and vtable->release gives it up.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_ctx until it calls
- * out_vtable->release(*out_ctx), or passes both to a call that does. Errors: INVALID_ARGUMENT (NULL,
- * out_vtable->struct_size, to be set before the call); FAILED_PRECONDITION if the pool is closed.
+ * Ownership: the caller owns *out_ctx until it calls out_vtable->release(*out_ctx), or passes both to a call that
+ * does. Errors: INVALID_ARGUMENT (NULL, out_vtable->struct_size, to be set before the call); FAILED_PRECONDITION if
+ * the pool is closed.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -628,27 +627,18 @@ weir_status weir_threadpool_get_vtable(weir_threadpool *pool,
  * Creates weir's own work-stealing pool. weir_runtime_get_info counts its threads. options may be NULL; what they
  * say for a host's pool only is refused.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
- * Errors: INVALID_ARGUMENT (an option's value, or one that is not for a built-in pool; WEIR_NUM_THREADS); RESOURCE_EXHAUSTED if threads cannot be started.
+ * Errors: INVALID_ARGUMENT (an option's value, or one that is not for a built-in pool; WEIR_NUM_THREADS);
+ * RESOURCE_EXHAUSTED if threads cannot be started.
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_threadpool_create_builtin(const weir_threadpool_options *options,
                                            weir_threadpool **out_pool);
 
-/**
- * Creates a pool without threads: all work runs at once in the calling thread.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
- * Errors: INVALID_ARGUMENT.
- */
+/** Creates a pool without threads: all work runs at once in the calling thread. */
 WEIR_API WEIR_NODISCARD weir_status weir_threadpool_create_inline(weir_threadpool **out_pool);
 
-/**
- * Takes one more reference.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
- */
+/** Takes one more reference. */
 WEIR_API WEIR_NODISCARD weir_status weir_threadpool_retain(weir_threadpool *pool);
 
 /**
@@ -656,9 +646,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_threadpool_retain(weir_threadpool *pool
  * last reference goes inside a task of the pool itself, vtable->release comes with the next call of weir from
  * elsewhere; weir_threadpool_release(NULL) is such a call.
  *
- * Thread safety: any thread. Blocking: never (a built-in pool's threads end by themselves). Ownership: one
- * reference less.
- * Errors: none.
+ * Blocking: never (a built-in pool's threads end by themselves).
  */
 WEIR_API void weir_threadpool_release(weir_threadpool *pool);
 
@@ -681,44 +669,33 @@ WEIR_API void weir_threadpool_release(weir_threadpool *pool);
  * the pool and polls once. A pool of weir's own ends its threads. See docs/call_pools.md for pools that belong to a
  * call.
  *
- * Thread safety: any thread. Blocking: until no work of weir's is inside, or timeout_ns have passed
- * (WEIR_TIMEOUT_INFINITE = no limit), and for as long as vtable->release takes. Ownership: none passes. Errors:
- * INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION inside of a task of the pool and on a device's thread: then
- * the pool stays open.
+ * Blocking: until no work of weir's is inside, or timeout_ns have passed (WEIR_TIMEOUT_INFINITE = no limit), and for
+ * as long as vtable->release takes. Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION inside of a task of the pool and on
+ * a device's thread: then the pool stays open.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_threadpool_close(weir_threadpool *pool, uint64_t timeout_ns);
 
 /**
  * The current number of threads of the pool: vtable->num_threads, at least 1. The inline pool has 1.
  *
- * Thread safety: any thread. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the pool is closed.
+ * Errors: FAILED_PRECONDITION if the pool is closed.
  */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_threadpool_get_num_threads(const weir_threadpool *pool,
                                             int32_t *out_num_threads);
 
-/**
- * The pool's flags: OR of weir_threadpool_flags.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
+/** The pool's flags: OR of weir_threadpool_flags. */
 WEIR_API WEIR_NODISCARD weir_status weir_threadpool_get_flags(const weir_threadpool *pool, uint64_t *out_flags);
 
-/**
- * The pool's id: no other pool in this process ever has it. weir_thread_info.pool is such an id.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
+/** The pool's id: no other pool in this process ever has it. weir_thread_info.pool is such an id. */
 WEIR_API WEIR_NODISCARD weir_status weir_threadpool_get_id(const weir_threadpool *pool, uint64_t *out_id);
 
 /**
  * Whether the calling thread runs a task of this pool (1) or not (0), according to vtable->in_parallel, or else to
  * weir's own tasks.
  *
- * Thread safety: any thread. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the pool is closed.
+ * Errors: FAILED_PRECONDITION if the pool is closed.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_threadpool_in_parallel(const weir_threadpool *pool, int32_t *out_in_parallel);
 
@@ -728,9 +705,9 @@ WEIR_API WEIR_NODISCARD weir_status weir_threadpool_in_parallel(const weir_threa
  * never waits for a piece that no thread has begun. A region that is too small to be worth a thread runs in the
  * caller; the limit follows from the costs of the pool's threads (weir_threadpool_get_costs).
  *
- * Thread safety: any thread. Blocking: until all pieces have returned. Ownership: arg is the caller's.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE (n < 0); else the first nonzero status that fn returned; pieces not begun
- * by then are skipped. FAILED_PRECONDITION if a pool in checking mode has broken a clause; then all is done.
+ * Blocking: until all pieces have returned. Errors: OUT_OF_RANGE (n < 0); else the first nonzero status that fn
+ * returned; pieces not begun by then are skipped. FAILED_PRECONDITION if a pool in checking mode has broken a clause;
+ * then all is done.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -745,10 +722,9 @@ weir_status weir_parallel_for(weir_threadpool *pool,
  * boxes of whole tiles; tile[d] is the size of a tile in dimension d. With 0 (or a NULL tile) weir chooses: whole
  * lines, planes and so on up to about a microsecond of work. hint->cost_ns is per point.
  *
- * Thread safety: any thread. Blocking: until all pieces have returned. Ownership: arg is the caller's; the arrays are
- * only read during the call.
- * Errors: INVALID_ARGUMENT (rank, tile, hint); OUT_OF_RANGE (a negative extent, too many points); else the first
- * nonzero status that fn returned; pieces not begun by then are skipped. FAILED_PRECONDITION as of weir_parallel_for.
+ * Blocking: until all pieces have returned. Errors: INVALID_ARGUMENT (rank, tile, hint); OUT_OF_RANGE (a negative
+ * extent, too many points); else the first nonzero status that fn returned; pieces not begun by then are skipped.
+ * FAILED_PRECONDITION as of weir_parallel_for.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1283,62 +1259,31 @@ typedef struct weir_notice {
   uint32_t reserved;
 } weir_notice;
 
-/**
- * Creates settings for streams on engines of one kind, all default.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr.
- * Errors: INVALID_ARGUMENT (NULL, unknown kind).
- */
+/** Creates settings for streams on engines of one kind, all default. */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_attr_create(weir_engine_kind kind, weir_stream_attr **out_attr);
 
-/**
- * Destroys settings. NULL does nothing.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
- */
+/** Destroys settings. NULL does nothing. */
 WEIR_API void weir_stream_attr_destroy(weir_stream_attr *attr);
 
-/**
- * The kind of engine that the settings are for.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
+/** The kind of engine that the settings are for. */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_attr_get_kind(const weir_stream_attr *attr, weir_engine_kind *out_kind);
 
 /**
  * The pool on which the stream's work runs. NULL (the default) = the engine's pool, else the calling thread. On a
  * device's stream it runs the host functions (weir_enqueue_task).
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
- * its own.
- * Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_attr_set_threadpool(weir_stream_attr *attr, weir_threadpool *pool);
 
-/**
- * The pool that was set, or NULL.
- *
- * Thread safety: one thread at a time per object. Blocking: never.
- * Ownership: *out_pool is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
- * Errors: INVALID_ARGUMENT.
- */
+/** The pool that was set, or NULL. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_stream_attr_get_threadpool(const weir_stream_attr *attr,
                                             weir_threadpool **out_pool);
 
-/**
- * Whether enqueuing calls return before the work is done (1) or after it (0, the default on the CPU).
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
+/** Whether enqueuing calls return before the work is done (1) or after it (0, the default on the CPU). */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_attr_set_asynchronous(weir_stream_attr *attr, int32_t asynchronous);
 
-/**
- * The value set by weir_stream_attr_set_asynchronous.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
+/** The value set by weir_stream_attr_set_asynchronous. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_stream_attr_get_asynchronous(const weir_stream_attr *attr,
@@ -1347,47 +1292,26 @@ weir_status weir_stream_attr_get_asynchronous(const weir_stream_attr *attr,
 /**
  * How long a thread that waits for the stream spins before it sleeps, in nanoseconds; 0 = not at all. Default 20 us,
  * at most one second.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_attr_set_spin_ns(weir_stream_attr *attr, uint64_t spin_ns);
 
-/**
- * The spin budget that was set, in nanoseconds.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
+/** The spin budget that was set, in nanoseconds. */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_attr_get_spin_ns(const weir_stream_attr *attr, uint64_t *out_spin_ns);
 
 /**
  * Priority, -100 to 100; 0 = normal (the default). The pool receives it as weir_task_hint.priority.
  *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE.
+ * Errors: OUT_OF_RANGE.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_attr_set_priority(weir_stream_attr *attr, int32_t priority);
 
-/**
- * The priority that was set.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
+/** The priority that was set. */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_attr_get_priority(const weir_stream_attr *attr, int32_t *out_priority);
 
-/**
- * A name for error texts, UTF-8. Without one a stream is called "stream 7".
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors:
- * INVALID_ARGUMENT.
- */
+/** A name for error texts, UTF-8. Without one a stream is called "stream 7". */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_attr_set_name(weir_stream_attr *attr, const char *name);
 
-/**
- * Copies the name that was set, "" if none.
- *
- * Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
- */
+/** Copies the name that was set, "" if none. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_stream_attr_get_name(const weir_stream_attr *attr,
@@ -1401,9 +1325,7 @@ weir_status weir_stream_attr_get_name(const weir_stream_attr *attr,
  * one dedicated thread, which weir_runtime_get_info counts. On a pool that runs closures at once, or refuses them, the
  * work runs in the enqueuing call after all.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_stream; attr is copied.
- * Errors: INVALID_ARGUMENT (also an attr of another kind, unknown flags); RESOURCE_EXHAUSTED if a dedicated thread
- * cannot be started.
+ * Errors: RESOURCE_EXHAUSTED if a dedicated thread cannot be started.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1412,43 +1334,25 @@ weir_status weir_stream_create(weir_engine *engine,
                                const weir_stream_attr *attr,
                                weir_stream **out_stream);
 
-/**
- * Takes one more reference.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
- */
+/** Takes one more reference. */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_retain(weir_stream *stream);
 
 /**
  * Gives up one reference. NULL does nothing. Queued work still runs; only weir_engine_synchronize and
  * weir_sync_devices can then report its errors.
- *
- * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
  */
 WEIR_API void weir_stream_release(weir_stream *stream);
 
-/**
- * The engine that the stream is on.
- *
- * Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the stream.
- * Errors: INVALID_ARGUMENT.
- */
+/** The engine that the stream is on. */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_get_engine(const weir_stream *stream, weir_engine **out_engine);
 
-/**
- * The thread pool that was set for the stream, or NULL if none was (then the engine's is used). There is no setter.
- *
- * Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the stream.
- * Errors: INVALID_ARGUMENT.
- */
+/** The thread pool that was set for the stream, or NULL if none was (then the engine's is used). There is no setter. */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_get_threadpool(const weir_stream *stream, weir_threadpool **out_pool);
 
 /**
  * The settings that the stream was created with.
  *
- * Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the stream; do
- * not destroy it.
- * Errors: INVALID_ARGUMENT.
+ * Ownership: do not destroy it.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_get_attr(const weir_stream *stream, const weir_stream_attr **out_attr);
 
@@ -1459,10 +1363,9 @@ WEIR_API WEIR_NODISCARD weir_status weir_stream_get_attr(const weir_stream *stre
  * reached it, on the pool of the stream or its engine, or on a thread of the stream's own if neither takes single
  * tasks; later work is submitted to the device when fn has returned.
  *
- * Thread safety: any thread. Blocking: until fn returned on a synchronous stream, never on an asynchronous one.
- * Ownership: arg passes to the stream if destroy is given.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from
- * inside its own work; on a synchronous stream also fn's status.
+ * Blocking: until fn returned on a synchronous stream, never on an asynchronous one. Ownership: arg passes to the
+ * stream if destroy is given. Errors: FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used
+ * from inside its own work; on a synchronous stream also fn's status.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1476,26 +1379,19 @@ weir_status weir_enqueue_task(weir_stream *stream,
  * time; after that WEIR_OK, while the stream stays failed (weir_stream_get_failure) and refuses work until
  * weir_stream_clear_error.
  *
- * Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE =
- * no limit). It runs work that has not begun in this thread, and so may end late by one item of it; with a time-out it
- * leaves that to the stream's pool for 50 ms first (docs/waiting.md). Ownership: none. Errors: INVALID_ARGUMENT;
- * DEADLINE_EXCEEDED; FAILED_PRECONDITION if called from the stream's own work, or in a worker of a pool while no
- * thread is doing the work; else the stream's failure.
+ * Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE = no limit). It runs work that
+ * has not begun in this thread, and so may end late by one item of it; with a time-out it leaves that to the stream's
+ * pool for 50 ms first (docs/waiting.md). Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION if called from the stream's
+ * own work, or in a worker of a pool while no thread is doing the work; else the stream's failure.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_synchronize(weir_stream *stream, uint64_t timeout_ns);
 
-/**
- * Whether everything queued so far is done (1) or not (0), regardless of failure.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
+/** Whether everything queued so far is done (1) or not (0), regardless of failure. */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_query(const weir_stream *stream, int32_t *out_done);
 
 /**
  * Clears the stream's failure, for device synchronisation too. Work enqueued from now on runs again; work enqueued
  * before stays skipped.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_clear_error(weir_stream *stream);
 
@@ -1504,11 +1400,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_stream_clear_error(weir_stream *stream)
  * that was never recorded is no wait. If the event's stream had failed, an asynchronous stream fails with ABORTED and
  * the origin's text; a synchronous one returns them.
  *
- * Thread safety: any thread. Blocking: never on an asynchronous stream; on a synchronous one until the event is
- * reached.
- * Ownership: none.
- * Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the stream has failed, or if a synchronous stream's wait would
- * block a worker.
+ * Blocking: never on an asynchronous stream; on a synchronous one until the event is reached. Errors:
+ * FAILED_PRECONDITION if the stream has failed, or if a synchronous stream's wait would block a worker.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_wait_event(weir_stream *stream, weir_event *event);
 
@@ -1928,11 +1821,8 @@ typedef struct weir_kernel_options {
 /**
  * Creates a kernel from a function of the host's.
  *
- * Thread safety: any thread. Blocking: never.
- * Ownership: the caller owns one reference to *out_kernel; desc is copied; desc->user passes to the kernel if
- * desc->destroy is given.
- * Errors: INVALID_ARGUMENT (NULL engine, desc or compute, struct_size, unknown flags, bad signature, bad UTF-8);
- * OUT_OF_RANGE (num_inputs, num_outputs).
+ * Ownership: desc->user passes to the kernel if desc->destroy is given. Errors: INVALID_ARGUMENT (NULL engine, desc or
+ * compute, struct_size, unknown flags, bad signature, bad UTF-8); OUT_OF_RANGE (num_inputs, num_outputs).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1940,32 +1830,18 @@ weir_status weir_kernel_create_host(weir_engine *engine,
                                     const weir_host_kernel_desc *desc,
                                     weir_kernel **out_kernel);
 
-/**
- * Takes one more reference.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
- */
+/** Takes one more reference. */
 WEIR_API WEIR_NODISCARD weir_status weir_kernel_retain(weir_kernel *kernel);
 
-/**
- * Gives up one reference. NULL does nothing. Graphs, programs and queued work hold references of their own.
- *
- * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
- */
+/** Gives up one reference. NULL does nothing. Graphs, programs and queued work hold references of their own. */
 WEIR_API void weir_kernel_release(weir_kernel *kernel);
 
-/**
- * Describes the kernel.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
- * INVALID_ARGUMENT.
- */
+/** Describes the kernel. */
 WEIR_API WEIR_NODISCARD weir_status weir_kernel_get_info(const weir_kernel *kernel, weir_kernel_info *out_info);
 
 /**
  * Computes the descriptors of the kernel's outputs for inputs of these types and shapes.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's arrays.
  * Errors: INVALID_ARGUMENT (also inputs that the kernel refuses; the text names the input).
  */
 WEIR_API
@@ -1985,12 +1861,12 @@ weir_status weir_kernel_infer(const weir_kernel *kernel,
  * stream waits for it, and its failure is the stream's. The completing thread continues the stream; a stream that is
  * released meanwhile ends when its work has.
  *
- * Thread safety: any thread. Blocking: until the kernel is done on a synchronous stream, never on an asynchronous one.
- * Ownership: an asynchronous stream, or a kernel with compute_async, takes references to kernel and tensors; else the
- * caller keeps them alive until the call returns. The arrays are copied. Errors: INVALID_ARGUMENT (NULL, count, dtype,
- * shape, engine, overlap; the text names the argument); OUT_OF_RANGE (more than WEIR_MAX_ARGS); FAILED_PRECONDITION if
- * the stream has failed, or for a kernel with compute_async on a synchronous stream in a worker of a pool;
- * RESOURCE_EXHAUSTED; on a synchronous stream also the kernel's own status.
+ * Blocking: until the kernel is done on a synchronous stream, never on an asynchronous one. Ownership: an asynchronous
+ * stream, or a kernel with compute_async, takes references to kernel and tensors; else the caller keeps them alive
+ * until the call returns. The arrays are copied. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap;
+ * the text names the argument); OUT_OF_RANGE (more than WEIR_MAX_ARGS); FAILED_PRECONDITION if the stream has failed,
+ * or for a kernel with compute_async on a synchronous stream in a worker of a pool; RESOURCE_EXHAUSTED; on a
+ * synchronous stream also the kernel's own status.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2138,8 +2014,7 @@ weir_status weir_kernel_context_run_program(const weir_kernel_context *context,
  * Creates a kernel that only the engine's device knows, see weir_named_kernel_desc: one of a plug-in's own. options
  * may be NULL; without a name in them the kernel has the name of the operation.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
- * are copied; desc->user passes to the kernel if desc->destroy is given. Errors: INVALID_ARGUMENT (NULL, struct_size,
+ * Ownership: desc->user passes to the kernel if desc->destroy is given. Errors: INVALID_ARGUMENT (NULL, struct_size,
  * bad signature, bad UTF-8); OUT_OF_RANGE (num_inputs, num_outputs); UNIMPLEMENTED if the device has no such kernel,
  * or the engine is a CPU engine; else errors of the device.
  */

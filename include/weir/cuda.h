@@ -155,9 +155,7 @@ typedef struct weir_cuda_kernel_desc {
 /**
  * Fills *out_info with properties of a CUDA engine's device.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set by the caller. Errors:
- * INVALID_ARGUMENT (NULL, struct_size); UNIMPLEMENTED if the engine is of another kind, or the build is without CUDA;
- * errors of the driver.
+ * Errors: UNIMPLEMENTED if the engine is of another kind, or the build is without CUDA; errors of the driver.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -169,9 +167,8 @@ weir_status weir_cuda_get_device_info(const weir_engine *engine,
  * whose flags it leaves alone. It must be of the device with the engine's index, and no other engine may be on that
  * device with another context.
  *
- * Thread safety: one thread at a time per object. Blocking: never.
  * Ownership: the context stays the caller's, who keeps it until the engine and all objects on it are gone. Errors:
- * INVALID_ARGUMENT; UNIMPLEMENTED if the attribute's kind is not CUDA, or the build is without CUDA.
+ * UNIMPLEMENTED if the attribute's kind is not CUDA, or the build is without CUDA.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_cuda_context(weir_engine_attr *attr, void *context);
 
@@ -182,11 +179,10 @@ WEIR_API WEIR_NODISCARD weir_status weir_engine_attr_set_cuda_context(weir_engin
  * everything that this work uses. Work that cannot be captured is refused (docs/cuda.md). attr may be NULL; its
  * priority is ignored.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_stream; cuda_stream
- * stays the caller's, who keeps it until the submitted work is done and the last reference gone, and if that was
- * released during a capture, until the graph is gone. Errors: INVALID_ARGUMENT (also a stream of another context, an
- * attr of another kind); UNIMPLEMENTED if the engine is of another kind, or the build is without CUDA; errors of the
- * driver.
+ * Ownership: cuda_stream stays the caller's, who keeps it until the submitted work is done and the last reference
+ * gone, and if that was released during a capture, until the graph is gone. Errors: INVALID_ARGUMENT (also a stream of
+ * another context, an attr of another kind); UNIMPLEMENTED if the engine is of another kind, or the build is without
+ * CUDA; errors of the driver.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -198,18 +194,16 @@ weir_status weir_stream_wrap_cuda(weir_engine *engine,
 /**
  * Makes later work on the stream wait for a CUevent of the caller's, as last recorded when this call is issued.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the event stays the caller's, who keeps it until this call
- * has been issued: when it returns, unless something in front of it waits for the host. Errors: INVALID_ARGUMENT;
- * UNIMPLEMENTED if the stream's engine is of another kind, or the build is without CUDA; an error of the event becomes
- * the stream's.
+ * Ownership: the event stays the caller's, who keeps it until this call has been issued: when it returns, unless
+ * something in front of it waits for the host. Errors: UNIMPLEMENTED if the stream's engine is of another kind, or the
+ * build is without CUDA; an error of the event becomes the stream's.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_wait_cuda_event(weir_stream *stream, void *cuda_event);
 
 /**
  * Records a CUevent of the caller's after all work submitted so far.
  *
- * Thread safety: any thread. Blocking: never. Ownership: as weir_stream_wait_cuda_event.
- * Errors: as weir_stream_wait_cuda_event.
+ * Ownership: as weir_stream_wait_cuda_event. Errors: as weir_stream_wait_cuda_event.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_record_cuda_event(weir_stream *stream, void *cuda_event);
 
@@ -220,12 +214,11 @@ WEIR_API WEIR_NODISCARD weir_status weir_stream_record_cuda_event(weir_stream *s
  * folder; a file is read only if nobody but this user can have written it. options may be NULL; without a name in them the
  * kernel has the name of its entry.
  *
- * Thread safety: any thread. Blocking: while it is compiled and loaded. Ownership: the caller owns one reference to
- * *out_kernel; desc, the data it points to and options are copied; desc->user passes to the kernel if desc->destroy is
- * given. Errors: INVALID_ARGUMENT (NULL, struct_size, signature, block, arguments that do not match the entry as far
- * as the driver knows them; a source with errors: the text is the compiler's); OUT_OF_RANGE; NOT_FOUND if there is no
- * such entry; UNAVAILABLE without NVRTC; UNIMPLEMENTED if the engine is of another kind, the source not for its
- * device, or the build without CUDA; errors of the driver.
+ * Blocking: while it is compiled and loaded. Ownership: desc, the data it points to and options are copied; desc->user
+ * passes to the kernel if desc->destroy is given. Errors: INVALID_ARGUMENT (NULL, struct_size, signature, block,
+ * arguments that do not match the entry as far as the driver knows them; a source with errors: the text is the
+ * compiler's); OUT_OF_RANGE; NOT_FOUND if there is no such entry; UNAVAILABLE without NVRTC; UNIMPLEMENTED if the
+ * engine is of another kind, the source not for its device, or the build without CUDA; errors of the driver.
  */
 WEIR_API
 WEIR_NODISCARD

@@ -142,17 +142,14 @@ weir_status weir_program_load_costs(weir_program *program,
  * worth a thread does so too; call this to measure at a time of your choice, with the pool as idle as it will be
  * later.
  *
- * Thread safety: any thread. Blocking: usually less than a millisecond, a few if the machine is busy, and for as long
- * as the pool keeps a parallel_for. Ownership: none. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION inside a task of
- * the pool.
+ * Blocking: usually less than a millisecond, a few if the machine is busy, and for as long as the pool keeps a
+ * parallel_for. Errors: FAILED_PRECONDITION inside a task of the pool.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_threadpool_measure(weir_threadpool *pool);
 
 /**
  * The current estimate of the cost of a helper: of a pool that was in use a moment ago, requested as regions would
  * (schedule or parallel_for). Assumed figures until the pool is measured; from then on shared regions refine them.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
  */
 WEIR_API
 WEIR_NODISCARD

@@ -249,11 +249,10 @@ typedef uint32_t weir_variable_op;
  * On an accelerator's engine the variable is in the device's memory, and `initial` there or in the host's; the device
  * orders the accesses of all streams and programs one after the other, without a wait on the host (docs/resources.md).
  *
- * Thread safety: any thread. Blocking: never; with `initial` on a device until its value is there. Ownership: the
- * caller owns one reference to *out_variable; desc, names and the initial value are copied. Errors: ALREADY_EXISTS;
- * INVALID_ARGUMENT (NULL, a bad name, desc, flags, another shape of `initial`, or one in the memory of another
- * engine); FAILED_PRECONDITION (`initial` of a variable on a device, where waiting may block a worker); OUT_OF_RANGE;
- * RESOURCE_EXHAUSTED; errors of the device.
+ * Blocking: never; with `initial` on a device until its value is there. Ownership: desc, names and the initial value
+ * are copied. Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, desc, flags, another shape of `initial`, or
+ * one in the memory of another engine); FAILED_PRECONDITION (`initial` of a variable on a device, where waiting may
+ * block a worker); OUT_OF_RANGE; RESOURCE_EXHAUSTED; errors of the device.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -269,18 +268,17 @@ weir_status weir_variable_create(weir_engine *engine,
  * Copies a variable's value into a tensor of the same shape, in the calling thread. The tensor is in the memory of the
  * variable's engine, or the host's.
  *
- * Thread safety: any thread. Blocking: while a node or another call holds an exclusive variable; in a worker of a pool
- * it spins for a moment and refuses. For a variable on a device: until the copy is done; inside of anything that weir
- * has called it refuses. Ownership: none. Errors: INVALID_ARGUMENT (NULL, no variable, another shape, the memory of
- * another engine); FAILED_PRECONDITION (waiting here may block a worker); errors of the device.
+ * Blocking: while a node or another call holds an exclusive variable; in a worker of a pool it spins for a moment and
+ * refuses. For a variable on a device: until the copy is done; inside of anything that weir has called it refuses.
+ * Errors: INVALID_ARGUMENT (NULL, no variable, another shape, the memory of another engine); FAILED_PRECONDITION
+ * (waiting here may block a worker); errors of the device.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_variable_read(const weir_resource *variable, weir_tensor *tensor);
 
 /**
  * Assigns the value of a tensor of the same shape to a variable, in the calling thread.
  *
- * Thread safety: any thread. Blocking: as weir_variable_read. Ownership: the value is copied.
- * Errors: those of weir_variable_read; RESOURCE_EXHAUSTED.
+ * Blocking: as weir_variable_read. Errors: those of weir_variable_read; RESOURCE_EXHAUSTED.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_variable_assign(weir_resource *variable, const weir_tensor *tensor);
 
@@ -292,7 +290,6 @@ WEIR_API WEIR_NODISCARD weir_status weir_variable_assign(weir_resource *variable
  * of a worker of a pool refuse them; kernels of an optimistic variable, and of a variable on a device, may run
  * anywhere. They run in every run of a program, whether or not their outputs are used.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel.
  * Errors: INVALID_ARGUMENT (NULL, no variable, one of another engine, unknown op, a sum of elements that are no
  * numbers). Calls of the kernel, and weir_graph_compile: NOT_FOUND (the variable was destroyed); of a write
  * RESOURCE_EXHAUSTED, too.
@@ -394,9 +391,7 @@ typedef uint32_t weir_table_op;
 /**
  * Creates an empty table. `container` NULL = "default"; `name` NULL = without a name.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_table; desc and names
- * are copied. Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, struct_size, key, row, reserved not 0);
- * OUT_OF_RANGE.
+ * Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, struct_size, key, row, reserved not 0); OUT_OF_RANGE.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -410,8 +405,8 @@ weir_status weir_table_create(weir_engine *engine,
  * Inserts rows into a table: row i under key i, in this order; an existing key gets the new row. All rows or, if
  * memory is short, none. `rows` holds keys->count rows, `bytes` bytes.
  *
- * Thread safety: any thread; a find sees all rows of a call or none. Blocking: never. Ownership: keys and rows are
- * copied. Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes); RESOURCE_EXHAUSTED.
+ * Thread safety: any thread; a find sees all rows of a call or none. Errors: INVALID_ARGUMENT (NULL, no table, keys of
+ * another kind, bytes); RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -425,7 +420,6 @@ weir_status weir_table_insert(weir_resource *table,
  * row, NULL: zeros). `out_found` (may be NULL) receives the number of keys found, `out_flags` (may be NULL) 1 or 0 for
  * each key.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's arrays.
  * Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes).
  */
 WEIR_API
@@ -442,9 +436,8 @@ weir_status weir_table_find(const weir_resource *table,
  * Copies all keys and rows, in ascending order of the keys, as of one moment. The sizes in `contents` are always
  * filled; an array that is NULL with a capacity of 0 is left out.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's struct and arrays. Errors: INVALID_ARGUMENT
- * (NULL, no table, struct_size); OUT_OF_RANGE if an array is too small (the sizes are filled, the arrays left alone);
- * RESOURCE_EXHAUSTED.
+ * Errors: INVALID_ARGUMENT (NULL, no table, struct_size); OUT_OF_RANGE if an array is too small (the sizes are filled,
+ * the arrays left alone); RESOURCE_EXHAUSTED.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_table_export(const weir_resource *table, weir_table_contents *contents);
 
@@ -455,7 +448,6 @@ WEIR_API WEIR_NODISCARD weir_status weir_table_export(const weir_resource *table
  * A graph must state the order in which its nodes insert into a table, and the order between inserts and lookups
  * (docs/resources.md). The kernels run in every run of a program, whether or not their outputs are used.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel.
  * Errors: INVALID_ARGUMENT (NULL, no table, one of another engine, keys that are byte strings, unknown op);
  * UNIMPLEMENTED (an accelerator's engine). Of its calls, and of weir_graph_compile: NOT_FOUND (the table was
  * destroyed); of an insert RESOURCE_EXHAUSTED, too.

@@ -25,9 +25,6 @@ extern "C" {
  * 3 of 4 twice". If none is broken, a suspected one: "H9: a wait has slept for 1 s, and the pool has begun none of 2
  * calls that it had accepted: ..."; the pool continues after that. Empty if there is neither, and without checking
  * mode.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
- * Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -40,7 +37,6 @@ weir_status weir_threadpool_get_broken_clause(const weir_threadpool *pool,
  * Creates a pool for tests: `num_threads` threads that run tasks in an order drawn from `seed`, delay some, run some
  * inline in the submitting thread and refuse some. Results must not depend on it. Its threads are counted.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
  * Errors: INVALID_ARGUMENT (num_threads outside 1..256); RESOURCE_EXHAUSTED if threads cannot be started.
  */
 WEIR_API

@@ -19,11 +19,8 @@ use std::sync::Arc;
 
 /// Creates a kernel from a function of the host's.
 ///
-/// Thread safety: any thread. Blocking: never.
-/// Ownership: the caller owns one reference to *out_kernel; desc is copied; desc->user passes to the kernel if
-/// desc->destroy is given.
-/// Errors: INVALID_ARGUMENT (NULL engine, desc or compute, struct_size, unknown flags, bad signature, bad UTF-8);
-/// OUT_OF_RANGE (num_inputs, num_outputs).
+/// Ownership: desc->user passes to the kernel if desc->destroy is given. Errors: INVALID_ARGUMENT (NULL engine, desc or
+/// compute, struct_size, unknown flags, bad signature, bad UTF-8); OUT_OF_RANGE (num_inputs, num_outputs).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_host(
@@ -214,8 +211,6 @@ pub unsafe extern "C" fn weir_kernel_create_argmax(
 }
 
 /// Takes one more reference.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_retain(kernel: *mut weir_kernel) -> weir_status {
@@ -224,8 +219,6 @@ pub unsafe extern "C" fn weir_kernel_retain(kernel: *mut weir_kernel) -> weir_st
 }
 
 /// Gives up one reference. NULL does nothing. Graphs, programs and queued work hold references of their own.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_release(kernel: *mut weir_kernel) {
     // SAFETY: the caller's handle, as documented.
@@ -233,9 +226,6 @@ pub unsafe extern "C" fn weir_kernel_release(kernel: *mut weir_kernel) {
 }
 
 /// Describes the kernel.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct, struct_size set. Errors:
-/// INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_get_info(
@@ -259,7 +249,6 @@ pub unsafe extern "C" fn weir_kernel_get_info(
 
 /// Computes the descriptors of the kernel's outputs for inputs of these types and shapes.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's arrays.
 /// Errors: INVALID_ARGUMENT (also inputs that the kernel refuses; the text names the input).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -301,12 +290,12 @@ pub unsafe extern "C" fn weir_kernel_infer(
 /// stream waits for it, and its failure is the stream's. The completing thread continues the stream; a stream that is
 /// released meanwhile ends when its work has.
 ///
-/// Thread safety: any thread. Blocking: until the kernel is done on a synchronous stream, never on an asynchronous one.
-/// Ownership: an asynchronous stream, or a kernel with compute_async, takes references to kernel and tensors; else the
-/// caller keeps them alive until the call returns. The arrays are copied. Errors: INVALID_ARGUMENT (NULL, count, dtype,
-/// shape, engine, overlap; the text names the argument); OUT_OF_RANGE (more than WEIR_MAX_ARGS); FAILED_PRECONDITION if
-/// the stream has failed, or for a kernel with compute_async on a synchronous stream in a worker of a pool;
-/// RESOURCE_EXHAUSTED; on a synchronous stream also the kernel's own status.
+/// Blocking: until the kernel is done on a synchronous stream, never on an asynchronous one. Ownership: an asynchronous
+/// stream, or a kernel with compute_async, takes references to kernel and tensors; else the caller keeps them alive
+/// until the call returns. The arrays are copied. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap;
+/// the text names the argument); OUT_OF_RANGE (more than WEIR_MAX_ARGS); FAILED_PRECONDITION if the stream has failed,
+/// or for a kernel with compute_async on a synchronous stream in a worker of a pool; RESOURCE_EXHAUSTED; on a
+/// synchronous stream also the kernel's own status.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_enqueue(

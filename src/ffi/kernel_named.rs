@@ -79,8 +79,7 @@ impl Kernel for Named {
 /// Creates a kernel that only the engine's device knows, see weir_named_kernel_desc: one of a plug-in's own. options
 /// may be NULL; without a name in them the kernel has the name of the operation.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
-/// are copied; desc->user passes to the kernel if desc->destroy is given. Errors: INVALID_ARGUMENT (NULL, struct_size,
+/// Ownership: desc->user passes to the kernel if desc->destroy is given. Errors: INVALID_ARGUMENT (NULL, struct_size,
 /// bad signature, bad UTF-8); OUT_OF_RANGE (num_inputs, num_outputs); UNIMPLEMENTED if the device has no such kernel,
 /// or the engine is a CPU engine; else errors of the device.
 #[must_use]

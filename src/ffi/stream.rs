@@ -11,9 +11,6 @@ use crate::engine::{self, Stream, StreamAttr};
 use std::ffi::{c_char, c_void};
 
 /// Creates settings for streams on engines of one kind, all default.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_attr.
-/// Errors: INVALID_ARGUMENT (NULL, unknown kind).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_attr_create(
@@ -28,8 +25,6 @@ pub unsafe extern "C" fn weir_stream_attr_create(
 }
 
 /// Destroys settings. NULL does nothing.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: ends here. Errors: none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_attr_destroy(attr: *mut weir_stream_attr) {
     // SAFETY: the caller's handle, as documented.
@@ -37,8 +32,6 @@ pub unsafe extern "C" fn weir_stream_attr_destroy(attr: *mut weir_stream_attr) {
 }
 
 /// The kind of engine that the settings are for.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_attr_get_kind(
@@ -55,10 +48,6 @@ pub unsafe extern "C" fn weir_stream_attr_get_kind(
 
 /// The pool on which the stream's work runs. NULL (the default) = the engine's pool, else the calling thread. On a
 /// device's stream it runs the host functions (weir_enqueue_task).
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the attribute takes a reference of
-/// its own.
-/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_attr_set_threadpool(
@@ -74,10 +63,6 @@ pub unsafe extern "C" fn weir_stream_attr_set_threadpool(
 }
 
 /// The pool that was set, or NULL.
-///
-/// Thread safety: one thread at a time per object. Blocking: never.
-/// Ownership: *out_pool is borrowed and lives as long as the attribute keeps it; retain it to keep it longer.
-/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_attr_get_threadpool(
@@ -93,8 +78,6 @@ pub unsafe extern "C" fn weir_stream_attr_get_threadpool(
 }
 
 /// Whether enqueuing calls return before the work is done (1) or after it (0, the default on the CPU).
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_attr_set_asynchronous(
@@ -110,8 +93,6 @@ pub unsafe extern "C" fn weir_stream_attr_set_asynchronous(
 }
 
 /// The value set by weir_stream_attr_set_asynchronous.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_attr_get_asynchronous(
@@ -128,8 +109,6 @@ pub unsafe extern "C" fn weir_stream_attr_get_asynchronous(
 
 /// How long a thread that waits for the stream spins before it sleeps, in nanoseconds; 0 = not at all. Default 20 us,
 /// at most one second.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_attr_set_spin_ns(attr: *mut weir_stream_attr, spin_ns: u64) -> weir_status {
@@ -142,8 +121,6 @@ pub unsafe extern "C" fn weir_stream_attr_set_spin_ns(attr: *mut weir_stream_att
 }
 
 /// The spin budget that was set, in nanoseconds.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_attr_get_spin_ns(
@@ -160,8 +137,7 @@ pub unsafe extern "C" fn weir_stream_attr_get_spin_ns(
 
 /// Priority, -100 to 100; 0 = normal (the default). The pool receives it as weir_task_hint.priority.
 ///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE.
+/// Errors: OUT_OF_RANGE.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_attr_set_priority(attr: *mut weir_stream_attr, priority: i32) -> weir_status {
@@ -177,8 +153,6 @@ pub unsafe extern "C" fn weir_stream_attr_set_priority(attr: *mut weir_stream_at
 }
 
 /// The priority that was set.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_attr_get_priority(
@@ -194,9 +168,6 @@ pub unsafe extern "C" fn weir_stream_attr_get_priority(
 }
 
 /// A name for error texts, UTF-8. Without one a stream is called "stream 7".
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: name is copied. Errors:
-/// INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_attr_set_name(attr: *mut weir_stream_attr, name: *const c_char) -> weir_status {
@@ -209,9 +180,6 @@ pub unsafe extern "C" fn weir_stream_attr_set_name(attr: *mut weir_stream_attr, 
 }
 
 /// Copies the name that was set, "" if none.
-///
-/// Thread safety: one thread at a time per object. Blocking: never. Ownership: the caller's buffer.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_attr_get_name(
@@ -231,9 +199,7 @@ pub unsafe extern "C" fn weir_stream_attr_get_name(
 /// one dedicated thread, which weir_runtime_get_info counts. On a pool that runs closures at once, or refuses them, the
 /// work runs in the enqueuing call after all.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_stream; attr is copied.
-/// Errors: INVALID_ARGUMENT (also an attr of another kind, unknown flags); RESOURCE_EXHAUSTED if a dedicated thread
-/// cannot be started.
+/// Errors: RESOURCE_EXHAUSTED if a dedicated thread cannot be started.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_create(
@@ -256,8 +222,6 @@ pub unsafe extern "C" fn weir_stream_create(
 }
 
 /// Takes one more reference.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_retain(stream: *mut weir_stream) -> weir_status {
@@ -267,8 +231,6 @@ pub unsafe extern "C" fn weir_stream_retain(stream: *mut weir_stream) -> weir_st
 
 /// Gives up one reference. NULL does nothing. Queued work still runs; only weir_engine_synchronize and
 /// weir_sync_devices can then report its errors.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_release(stream: *mut weir_stream) {
     // SAFETY: the caller's handle, as documented.
@@ -276,9 +238,6 @@ pub unsafe extern "C" fn weir_stream_release(stream: *mut weir_stream) {
 }
 
 /// The engine that the stream is on.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: *out_engine is borrowed and lives as long as the stream.
-/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_get_engine(
@@ -294,9 +253,6 @@ pub unsafe extern "C" fn weir_stream_get_engine(
 }
 
 /// The thread pool that was set for the stream, or NULL if none was (then the engine's is used). There is no setter.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: *out_pool is borrowed and lives as long as the stream.
-/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_get_threadpool(
@@ -313,9 +269,7 @@ pub unsafe extern "C" fn weir_stream_get_threadpool(
 
 /// The settings that the stream was created with.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: *out_attr is borrowed and lives as long as the stream; do
-/// not destroy it.
-/// Errors: INVALID_ARGUMENT.
+/// Ownership: do not destroy it.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_get_attr(
@@ -336,10 +290,9 @@ pub unsafe extern "C" fn weir_stream_get_attr(
 /// reached it, on the pool of the stream or its engine, or on a thread of the stream's own if neither takes single
 /// tasks; later work is submitted to the device when fn has returned.
 ///
-/// Thread safety: any thread. Blocking: until fn returned on a synchronous stream, never on an asynchronous one.
-/// Ownership: arg passes to the stream if destroy is given.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from
-/// inside its own work; on a synchronous stream also fn's status.
+/// Blocking: until fn returned on a synchronous stream, never on an asynchronous one. Ownership: arg passes to the
+/// stream if destroy is given. Errors: FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used
+/// from inside its own work; on a synchronous stream also fn's status.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_enqueue_task(
@@ -360,11 +313,10 @@ pub unsafe extern "C" fn weir_enqueue_task(
 /// time; after that WEIR_OK, while the stream stays failed (weir_stream_get_failure) and refuses work until
 /// weir_stream_clear_error.
 ///
-/// Thread safety: any thread. Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE =
-/// no limit). It runs work that has not begun in this thread, and so may end late by one item of it; with a time-out it
-/// leaves that to the stream's pool for 50 ms first (docs/waiting.md). Ownership: none. Errors: INVALID_ARGUMENT;
-/// DEADLINE_EXCEEDED; FAILED_PRECONDITION if called from the stream's own work, or in a worker of a pool while no
-/// thread is doing the work; else the stream's failure.
+/// Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE = no limit). It runs work that
+/// has not begun in this thread, and so may end late by one item of it; with a time-out it leaves that to the stream's
+/// pool for 50 ms first (docs/waiting.md). Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION if called from the stream's
+/// own work, or in a worker of a pool while no thread is doing the work; else the stream's failure.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_synchronize(stream: *mut weir_stream, timeout_ns: u64) -> weir_status {
@@ -375,8 +327,6 @@ pub unsafe extern "C" fn weir_stream_synchronize(stream: *mut weir_stream, timeo
 }
 
 /// Whether everything queued so far is done (1) or not (0), regardless of failure.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_query(stream: *const weir_stream, out_done: *mut i32) -> weir_status {
@@ -390,8 +340,6 @@ pub unsafe extern "C" fn weir_stream_query(stream: *const weir_stream, out_done:
 
 /// Clears the stream's failure, for device synchronisation too. Work enqueued from now on runs again; work enqueued
 /// before stays skipped.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_clear_error(stream: *mut weir_stream) -> weir_status {
@@ -406,11 +354,8 @@ pub unsafe extern "C" fn weir_stream_clear_error(stream: *mut weir_stream) -> we
 /// that was never recorded is no wait. If the event's stream had failed, an asynchronous stream fails with ABORTED and
 /// the origin's text; a synchronous one returns them.
 ///
-/// Thread safety: any thread. Blocking: never on an asynchronous stream; on a synchronous one until the event is
-/// reached.
-/// Ownership: none.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the stream has failed, or if a synchronous stream's wait would
-/// block a worker.
+/// Blocking: never on an asynchronous stream; on a synchronous one until the event is reached. Errors:
+/// FAILED_PRECONDITION if the stream has failed, or if a synchronous stream's wait would block a worker.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_wait_event(stream: *mut weir_stream, event: *mut weir_event) -> weir_status {

@@ -16,9 +16,7 @@ use std::ffi::{c_char, c_void};
 
 /// Creates an empty table. `container` NULL = "default"; `name` NULL = without a name.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_table; desc and names
-/// are copied. Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, struct_size, key, row, reserved not 0);
-/// OUT_OF_RANGE.
+/// Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, struct_size, key, row, reserved not 0); OUT_OF_RANGE.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_create(
@@ -82,8 +80,8 @@ unsafe fn with_keys<R>(keys: *const weir_table_keys, f: impl FnOnce(Keys<'_>) ->
 /// Inserts rows into a table: row i under key i, in this order; an existing key gets the new row. All rows or, if
 /// memory is short, none. `rows` holds keys->count rows, `bytes` bytes.
 ///
-/// Thread safety: any thread; a find sees all rows of a call or none. Blocking: never. Ownership: keys and rows are
-/// copied. Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes); RESOURCE_EXHAUSTED.
+/// Thread safety: any thread; a find sees all rows of a call or none. Errors: INVALID_ARGUMENT (NULL, no table, keys of
+/// another kind, bytes); RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_insert(
@@ -107,7 +105,6 @@ pub unsafe extern "C" fn weir_table_insert(
 /// row, NULL: zeros). `out_found` (may be NULL) receives the number of keys found, `out_flags` (may be NULL) 1 or 0 for
 /// each key.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's arrays.
 /// Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -144,9 +141,8 @@ pub unsafe extern "C" fn weir_table_find(
 /// Copies all keys and rows, in ascending order of the keys, as of one moment. The sizes in `contents` are always
 /// filled; an array that is NULL with a capacity of 0 is left out.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's struct and arrays. Errors: INVALID_ARGUMENT
-/// (NULL, no table, struct_size); OUT_OF_RANGE if an array is too small (the sizes are filled, the arrays left alone);
-/// RESOURCE_EXHAUSTED.
+/// Errors: INVALID_ARGUMENT (NULL, no table, struct_size); OUT_OF_RANGE if an array is too small (the sizes are filled,
+/// the arrays left alone); RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_export(
@@ -227,7 +223,6 @@ unsafe fn copy_out(to: &weir_table_contents, keys: &[TableKey], rows: &[u8]) -> 
 /// A graph must state the order in which its nodes insert into a table, and the order between inserts and lookups
 /// (docs/resources.md). The kernels run in every run of a program, whether or not their outputs are used.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel.
 /// Errors: INVALID_ARGUMENT (NULL, no table, one of another engine, keys that are byte strings, unknown op);
 /// UNIMPLEMENTED (an accelerator's engine). Of its calls, and of weir_graph_compile: NOT_FOUND (the table was
 /// destroyed); of an insert RESOURCE_EXHAUSTED, too.

@@ -20,7 +20,6 @@ use std::ffi::{c_char, c_void};
 /// for each call: that costs no memory after the first, and no system call. options may be NULL; what they say for a
 /// built-in pool only is refused.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, num_threads missing, neither parallel_for nor schedule;
 /// options that are not for a host's pool).
 #[must_use]
@@ -131,9 +130,6 @@ fn hand_out(pool: Ref<ThreadPool>, out: &mut *mut weir_threadpool) -> Result<()>
 /// calls that it had accepted: ..."; the pool continues after that. Empty if there is neither, and without checking
 /// mode.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller's buffer.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE if capacity is too small (out_length is set).
-///
 /// Chapter: Pools for tests.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -155,9 +151,9 @@ pub unsafe extern "C" fn weir_threadpool_get_broken_clause(
 /// The pool as a vtable: for a library that needs one, for a host that wraps a pool, or for
 /// weir_threadpool_conformance. *out_ctx is a reference to the pool, and vtable->release gives it up.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns *out_ctx until it calls
-/// out_vtable->release(*out_ctx), or passes both to a call that does. Errors: INVALID_ARGUMENT (NULL,
-/// out_vtable->struct_size, to be set before the call); FAILED_PRECONDITION if the pool is closed.
+/// Ownership: the caller owns *out_ctx until it calls out_vtable->release(*out_ctx), or passes both to a call that
+/// does. Errors: INVALID_ARGUMENT (NULL, out_vtable->struct_size, to be set before the call); FAILED_PRECONDITION if
+/// the pool is closed.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_get_vtable(
@@ -181,8 +177,8 @@ pub unsafe extern "C" fn weir_threadpool_get_vtable(
 /// Creates weir's own work-stealing pool. weir_runtime_get_info counts its threads. options may be NULL; what they
 /// say for a host's pool only is refused.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
-/// Errors: INVALID_ARGUMENT (an option's value, or one that is not for a built-in pool; WEIR_NUM_THREADS); RESOURCE_EXHAUSTED if threads cannot be started.
+/// Errors: INVALID_ARGUMENT (an option's value, or one that is not for a built-in pool; WEIR_NUM_THREADS);
+/// RESOURCE_EXHAUSTED if threads cannot be started.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_create_builtin(
@@ -198,9 +194,6 @@ pub unsafe extern "C" fn weir_threadpool_create_builtin(
 }
 
 /// Creates a pool without threads: all work runs at once in the calling thread.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
-/// Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_create_inline(out_pool: *mut *mut weir_threadpool) -> weir_status {
@@ -215,7 +208,6 @@ pub unsafe extern "C" fn weir_threadpool_create_inline(out_pool: *mut *mut weir_
 /// Creates a pool for tests: `num_threads` threads that run tasks in an order drawn from `seed`, delay some, run some
 /// inline in the submitting thread and refuse some. Results must not depend on it. Its threads are counted.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_pool.
 /// Errors: INVALID_ARGUMENT (num_threads outside 1..256); RESOURCE_EXHAUSTED if threads cannot be started.
 ///
 /// Chapter: Pools for tests.
@@ -236,8 +228,6 @@ pub unsafe extern "C" fn weir_threadpool_create_seeded(
 }
 
 /// Takes one more reference.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_retain(pool: *mut weir_threadpool) -> weir_status {
@@ -249,9 +239,7 @@ pub unsafe extern "C" fn weir_threadpool_retain(pool: *mut weir_threadpool) -> w
 /// last reference goes inside a task of the pool itself, vtable->release comes with the next call of weir from
 /// elsewhere; weir_threadpool_release(NULL) is such a call.
 ///
-/// Thread safety: any thread. Blocking: never (a built-in pool's threads end by themselves). Ownership: one
-/// reference less.
-/// Errors: none.
+/// Blocking: never (a built-in pool's threads end by themselves).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_release(pool: *mut weir_threadpool) {
     // SAFETY: the caller's handle, as documented.
@@ -280,10 +268,9 @@ pub unsafe extern "C" fn weir_threadpool_release(pool: *mut weir_threadpool) {
 /// the pool and polls once. A pool of weir's own ends its threads. See docs/call_pools.md for pools that belong to a
 /// call.
 ///
-/// Thread safety: any thread. Blocking: until no work of weir's is inside, or timeout_ns have passed
-/// (WEIR_TIMEOUT_INFINITE = no limit), and for as long as vtable->release takes. Ownership: none passes. Errors:
-/// INVALID_ARGUMENT; DEADLINE_EXCEEDED; FAILED_PRECONDITION inside of a task of the pool and on a device's thread: then
-/// the pool stays open.
+/// Blocking: until no work of weir's is inside, or timeout_ns have passed (WEIR_TIMEOUT_INFINITE = no limit), and for
+/// as long as vtable->release takes. Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION inside of a task of the pool and on
+/// a device's thread: then the pool stays open.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_close(pool: *mut weir_threadpool, timeout_ns: u64) -> weir_status {
@@ -295,8 +282,7 @@ pub unsafe extern "C" fn weir_threadpool_close(pool: *mut weir_threadpool, timeo
 
 /// The current number of threads of the pool: vtable->num_threads, at least 1. The inline pool has 1.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: none.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the pool is closed.
+/// Errors: FAILED_PRECONDITION if the pool is closed.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_get_num_threads(
@@ -313,8 +299,6 @@ pub unsafe extern "C" fn weir_threadpool_get_num_threads(
 }
 
 /// The pool's flags: OR of weir_threadpool_flags.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_get_flags(pool: *const weir_threadpool, out_flags: *mut u64) -> weir_status {
@@ -327,8 +311,6 @@ pub unsafe extern "C" fn weir_threadpool_get_flags(pool: *const weir_threadpool,
 }
 
 /// The pool's id: no other pool in this process ever has it. weir_thread_info.pool is such an id.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_get_id(pool: *const weir_threadpool, out_id: *mut u64) -> weir_status {
@@ -343,8 +325,7 @@ pub unsafe extern "C" fn weir_threadpool_get_id(pool: *const weir_threadpool, ou
 /// Whether the calling thread runs a task of this pool (1) or not (0), according to vtable->in_parallel, or else to
 /// weir's own tasks.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: none.
-/// Errors: INVALID_ARGUMENT; FAILED_PRECONDITION if the pool is closed.
+/// Errors: FAILED_PRECONDITION if the pool is closed.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_in_parallel(
@@ -365,9 +346,9 @@ pub unsafe extern "C" fn weir_threadpool_in_parallel(
 /// never waits for a piece that no thread has begun. A region that is too small to be worth a thread runs in the
 /// caller; the limit follows from the costs of the pool's threads (weir_threadpool_get_costs).
 ///
-/// Thread safety: any thread. Blocking: until all pieces have returned. Ownership: arg is the caller's.
-/// Errors: INVALID_ARGUMENT; OUT_OF_RANGE (n < 0); else the first nonzero status that fn returned; pieces not begun
-/// by then are skipped. FAILED_PRECONDITION if a pool in checking mode has broken a clause; then all is done.
+/// Blocking: until all pieces have returned. Errors: OUT_OF_RANGE (n < 0); else the first nonzero status that fn
+/// returned; pieces not begun by then are skipped. FAILED_PRECONDITION if a pool in checking mode has broken a clause;
+/// then all is done.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_parallel_for(
@@ -389,10 +370,9 @@ pub unsafe extern "C" fn weir_parallel_for(
 /// boxes of whole tiles; tile[d] is the size of a tile in dimension d. With 0 (or a NULL tile) weir chooses: whole
 /// lines, planes and so on up to about a microsecond of work. hint->cost_ns is per point.
 ///
-/// Thread safety: any thread. Blocking: until all pieces have returned. Ownership: arg is the caller's; the arrays are
-/// only read during the call.
-/// Errors: INVALID_ARGUMENT (rank, tile, hint); OUT_OF_RANGE (a negative extent, too many points); else the first
-/// nonzero status that fn returned; pieces not begun by then are skipped. FAILED_PRECONDITION as of weir_parallel_for.
+/// Blocking: until all pieces have returned. Errors: INVALID_ARGUMENT (rank, tile, hint); OUT_OF_RANGE (a negative
+/// extent, too many points); else the first nonzero status that fn returned; pieces not begun by then are skipped.
+/// FAILED_PRECONDITION as of weir_parallel_for.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_parallel_nd(
@@ -418,9 +398,8 @@ pub unsafe extern "C" fn weir_parallel_nd(
 /// worth a thread does so too; call this to measure at a time of your choice, with the pool as idle as it will be
 /// later.
 ///
-/// Thread safety: any thread. Blocking: usually less than a millisecond, a few if the machine is busy, and for as long
-/// as the pool keeps a parallel_for. Ownership: none. Errors: INVALID_ARGUMENT; FAILED_PRECONDITION inside a task of
-/// the pool.
+/// Blocking: usually less than a millisecond, a few if the machine is busy, and for as long as the pool keeps a
+/// parallel_for. Errors: FAILED_PRECONDITION inside a task of the pool.
 ///
 /// Chapter: Costs of a pool.
 #[must_use]
@@ -440,8 +419,6 @@ pub unsafe extern "C" fn weir_threadpool_measure(pool: *mut weir_threadpool) -> 
 
 /// The current estimate of the cost of a helper: of a pool that was in use a moment ago, requested as regions would
 /// (schedule or parallel_for). Assumed figures until the pool is measured; from then on shared regions refine them.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 ///
 /// Chapter: Costs of a pool.
 #[must_use]

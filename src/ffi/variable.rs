@@ -20,11 +20,10 @@ use std::ffi::c_char;
 /// On an accelerator's engine the variable is in the device's memory, and `initial` there or in the host's; the device
 /// orders the accesses of all streams and programs one after the other, without a wait on the host (docs/resources.md).
 ///
-/// Thread safety: any thread. Blocking: never; with `initial` on a device until its value is there. Ownership: the
-/// caller owns one reference to *out_variable; desc, names and the initial value are copied. Errors: ALREADY_EXISTS;
-/// INVALID_ARGUMENT (NULL, a bad name, desc, flags, another shape of `initial`, or one in the memory of another
-/// engine); FAILED_PRECONDITION (`initial` of a variable on a device, where waiting may block a worker); OUT_OF_RANGE;
-/// RESOURCE_EXHAUSTED; errors of the device.
+/// Blocking: never; with `initial` on a device until its value is there. Ownership: desc, names and the initial value
+/// are copied. Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, desc, flags, another shape of `initial`, or
+/// one in the memory of another engine); FAILED_PRECONDITION (`initial` of a variable on a device, where waiting may
+/// block a worker); OUT_OF_RANGE; RESOURCE_EXHAUSTED; errors of the device.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_variable_create(
@@ -69,10 +68,10 @@ pub unsafe extern "C" fn weir_variable_create(
 /// Copies a variable's value into a tensor of the same shape, in the calling thread. The tensor is in the memory of the
 /// variable's engine, or the host's.
 ///
-/// Thread safety: any thread. Blocking: while a node or another call holds an exclusive variable; in a worker of a pool
-/// it spins for a moment and refuses. For a variable on a device: until the copy is done; inside of anything that weir
-/// has called it refuses. Ownership: none. Errors: INVALID_ARGUMENT (NULL, no variable, another shape, the memory of
-/// another engine); FAILED_PRECONDITION (waiting here may block a worker); errors of the device.
+/// Blocking: while a node or another call holds an exclusive variable; in a worker of a pool it spins for a moment and
+/// refuses. For a variable on a device: until the copy is done; inside of anything that weir has called it refuses.
+/// Errors: INVALID_ARGUMENT (NULL, no variable, another shape, the memory of another engine); FAILED_PRECONDITION
+/// (waiting here may block a worker); errors of the device.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_variable_read(variable: *const weir_resource, tensor: *mut weir_tensor) -> weir_status {
@@ -88,8 +87,7 @@ pub unsafe extern "C" fn weir_variable_read(variable: *const weir_resource, tens
 
 /// Assigns the value of a tensor of the same shape to a variable, in the calling thread.
 ///
-/// Thread safety: any thread. Blocking: as weir_variable_read. Ownership: the value is copied.
-/// Errors: those of weir_variable_read; RESOURCE_EXHAUSTED.
+/// Blocking: as weir_variable_read. Errors: those of weir_variable_read; RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_variable_assign(variable: *mut weir_resource, tensor: *const weir_tensor) -> weir_status {
@@ -110,7 +108,6 @@ pub unsafe extern "C" fn weir_variable_assign(variable: *mut weir_resource, tens
 /// of a worker of a pool refuse them; kernels of an optimistic variable, and of a variable on a device, may run
 /// anywhere. They run in every run of a program, whether or not their outputs are used.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel.
 /// Errors: INVALID_ARGUMENT (NULL, no variable, one of another engine, unknown op, a sum of elements that are no
 /// numbers). Calls of the kernel, and weir_graph_compile: NOT_FOUND (the variable was destroyed); of a write
 /// RESOURCE_EXHAUSTED, too.
