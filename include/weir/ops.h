@@ -154,10 +154,9 @@ typedef struct weir_matmul_int8_desc {
  * Creates a matrix product, see weir_matmul_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
  * flags.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * options are copied, and the kernel keeps desc->weights alive.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or activation, reserved not 0, weights that are of s8,
- * are to be transposed or are of another engine's device, WEIR_MAX_ISA).
+ * Ownership: desc and options are copied, and the kernel keeps desc->weights alive. Errors: INVALID_ARGUMENT (NULL,
+ * struct_size, unknown flags or activation, reserved not 0, weights that are of s8, are to be transposed or are of
+ * another engine's device, WEIR_MAX_ISA).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -173,9 +172,9 @@ weir_status weir_kernel_create_matmul(weir_engine *engine,
  * needed any more.
  *
  * Thread safety: any thread, while nothing writes the tensor. Blocking: never, but it takes the time to copy the
- * tensor. Ownership: the caller owns one reference to *out_weights; kernels hold references of their own. Errors:
- * INVALID_ARGUMENT (NULL, struct_size, unknown flags, another type or rank, a tensor of another engine's device,
- * WEIR_MAX_ISA); FAILED_PRECONDITION (a dynamic tensor); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
+ * tensor. Ownership: kernels hold references of their own. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags,
+ * another type or rank, a tensor of another engine's device, WEIR_MAX_ISA); FAILED_PRECONDITION (a dynamic tensor);
+ * OUT_OF_RANGE; RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -184,25 +183,13 @@ weir_status weir_packed_weights_create(weir_engine *engine,
                                        const weir_packed_weights_desc *desc,
                                        weir_packed_weights **out_weights);
 
-/**
- * Takes one more reference.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
- */
+/** Takes one more reference. */
 WEIR_API WEIR_NODISCARD weir_status weir_packed_weights_retain(weir_packed_weights *weights);
 
-/**
- * Gives up one reference. NULL does nothing. Kernels made with the weights keep them.
- *
- * Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
- */
+/** Gives up one reference. NULL does nothing. Kernels made with the weights keep them. */
 WEIR_API void weir_packed_weights_release(weir_packed_weights *weights);
 
-/**
- * Size of the packed weights in bytes.
- *
- * Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
- */
+/** Size of the packed weights in bytes. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_packed_weights_get_size(const weir_packed_weights *weights,
@@ -212,10 +199,9 @@ weir_status weir_packed_weights_get_size(const weir_packed_weights *weights,
  * Creates an int8 matrix product, see weir_matmul_int8_desc. Shapes are checked when it is enqueued or compiled. NULL
  * desc = 32-bit sums, no zero points.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
- * are copied, and the kernel keeps desc->weights alive. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or
- * type, reserved not 0, a scale that is not finite, weights that are not s8, are to be transposed or are of another
- * engine's device, WEIR_MAX_ISA); OUT_OF_RANGE (zero points).
+ * Ownership: desc and options are copied, and the kernel keeps desc->weights alive. Errors: INVALID_ARGUMENT (NULL,
+ * struct_size, unknown flags or type, reserved not 0, a scale that is not finite, weights that are not s8, are to be
+ * transposed or are of another engine's device, WEIR_MAX_ISA); OUT_OF_RANGE (zero points).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -431,13 +417,7 @@ typedef struct weir_dequantize_desc {
   int32_t axis;
 } weir_dequantize_desc;
 
-/**
- * Creates a sum of two tensors, see weir_add_desc. desc may be NULL.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * options are copied.
- * Errors: INVALID_ARGUMENT (NULL, struct_size).
- */
+/** Creates a sum of two tensors, see weir_add_desc. desc may be NULL. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_add(weir_engine *engine,
@@ -445,13 +425,7 @@ weir_status weir_kernel_create_add(weir_engine *engine,
                                    const weir_kernel_options *options,
                                    weir_kernel **out_kernel);
 
-/**
- * Creates a rectifier, see weir_relu_desc. desc may be NULL.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * options are copied.
- * Errors: INVALID_ARGUMENT (NULL, struct_size).
- */
+/** Creates a rectifier, see weir_relu_desc. desc may be NULL. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_relu(weir_engine *engine,
@@ -462,9 +436,8 @@ weir_status weir_kernel_create_relu(weir_engine *engine,
 /**
  * Creates a unary elementwise function, see weir_eltwise_desc.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
- * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown op, a parameter that is NaN or that the function
- * does not have, alpha 0 for WEIR_ELTWISE_SOFTPLUS, reserved not 0, WEIR_MAX_ISA).
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown op, a parameter that is NaN or that the function does not have,
+ * alpha 0 for WEIR_ELTWISE_SOFTPLUS, reserved not 0, WEIR_MAX_ISA).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -476,8 +449,6 @@ weir_status weir_kernel_create_eltwise(weir_engine *engine,
 /**
  * Creates a binary elementwise function, see weir_binary_desc.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown op, reserved not 0, WEIR_MAX_ISA).
  */
 WEIR_API
@@ -487,13 +458,7 @@ weir_status weir_kernel_create_binary(weir_engine *engine,
                                       const weir_kernel_options *options,
                                       weir_kernel **out_kernel);
 
-/**
- * Creates an elementwise choice between two tensors, see weir_select_desc. desc may be NULL.
- *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * options are copied.
- * Errors: INVALID_ARGUMENT (NULL, struct_size).
- */
+/** Creates an elementwise choice between two tensors, see weir_select_desc. desc may be NULL. */
 WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_select(weir_engine *engine,
@@ -504,8 +469,6 @@ weir_status weir_kernel_create_select(weir_engine *engine,
 /**
  * Creates a conversion to another storage type, see weir_convert_desc.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, dtype, scale or shift that is NaN, reserved not 0, WEIR_MAX_ISA).
  */
 WEIR_API
@@ -518,8 +481,6 @@ weir_status weir_kernel_create_convert(weir_engine *engine,
 /**
  * Creates a quantization, see weir_quantize_desc.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, dtype, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
  */
 WEIR_API
@@ -532,8 +493,6 @@ weir_status weir_kernel_create_quantize(weir_engine *engine,
 /**
  * Creates a dequantization, see weir_dequantize_desc.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, dtype, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
  */
 WEIR_API
@@ -671,8 +630,6 @@ typedef struct weir_gather_desc {
 /**
  * Creates a transposition, see weir_transpose_desc. NULL desc = the dimensions in reverse order.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, a dimension named twice); OUT_OF_RANGE (rank above
  * WEIR_MAX_RANK, a dimension that does not exist).
  */
@@ -686,9 +643,7 @@ weir_status weir_kernel_create_transpose(weir_engine *engine,
 /**
  * Creates a concatenation, see weir_concat_desc.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * options are copied.
- * Errors: INVALID_ARGUMENT (NULL, struct_size); OUT_OF_RANGE (num_inputs, axis outside -8..7).
+ * Errors: OUT_OF_RANGE (num_inputs, axis outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -700,9 +655,7 @@ weir_status weir_kernel_create_concat(weir_engine *engine,
 /**
  * Creates a slice, see weir_slice_desc.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * options are copied.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (rank above WEIR_MAX_RANK).
+ * Errors: OUT_OF_RANGE (rank above WEIR_MAX_RANK).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -714,8 +667,7 @@ weir_status weir_kernel_create_slice(weir_engine *engine,
 /**
  * Creates a padding, see weir_pad_desc.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
- * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown mode, a margin below 0); OUT_OF_RANGE (rank above
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown mode, a margin below 0); OUT_OF_RANGE (rank above
  * WEIR_MAX_RANK).
  */
 WEIR_API
@@ -728,9 +680,8 @@ weir_status weir_kernel_create_pad(weir_engine *engine,
 /**
  * Creates a reshape, see weir_reshape_desc.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
- * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, a dimension below -1, two that are -1);
- * OUT_OF_RANGE (rank above WEIR_MAX_RANK).
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, a dimension below -1, two that are -1); OUT_OF_RANGE
+ * (rank above WEIR_MAX_RANK).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -742,9 +693,7 @@ weir_status weir_kernel_create_reshape(weir_engine *engine,
 /**
  * Creates a gather, see weir_gather_desc. NULL desc = axis -1.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * options are copied.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
+ * Errors: OUT_OF_RANGE (axis outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -913,9 +862,8 @@ typedef struct weir_reduce_desc {
 /**
  * Creates a softmax, see weir_softmax_desc. NULL desc = the last axis.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
- * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, unknown flags, WEIR_MAX_ISA); OUT_OF_RANGE
- * (axis outside -8..7).
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, unknown flags, WEIR_MAX_ISA); OUT_OF_RANGE (axis
+ * outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -927,9 +875,7 @@ weir_status weir_kernel_create_softmax(weir_engine *engine,
 /**
  * Creates an argmax, see weir_argmax_desc. NULL desc = the last axis.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * options are copied.
- * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
+ * Errors: OUT_OF_RANGE (axis outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -941,9 +887,8 @@ weir_status weir_kernel_create_argmax(weir_engine *engine,
 /**
  * Creates a normalisation, see weir_norm_desc.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
- * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, unknown op, groups 0 of a group
- * normalisation or not 0 of another one, epsilon below 0 or a NaN, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, unknown op, groups 0 of a group normalisation or not 0
+ * of another one, epsilon below 0 or a NaN, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -955,10 +900,9 @@ weir_status weir_kernel_create_norm(weir_engine *engine,
 /**
  * Creates a reduction, see weir_reduce_desc.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
- * are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, unknown op, p of a norm other than 1 and 2,
- * eps below 0 or a NaN, p or eps of a reduction other than a norm, WEIR_MAX_ISA); OUT_OF_RANGE (num_axes above
- * WEIR_MAX_RANK, an axis outside -8..7).
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, unknown op, p of a norm other than 1 and 2, eps below 0
+ * or a NaN, p or eps of a reduction other than a norm, WEIR_MAX_ISA); OUT_OF_RANGE (num_axes above WEIR_MAX_RANK, an
+ * axis outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1091,8 +1035,6 @@ typedef struct weir_pooling_desc {
  * Creates a convolution, see weir_conv_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no bias,
  * no padding, strides of 1.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, layouts, padding or activation, WEIR_MAX_ISA);
  * OUT_OF_RANGE (negative or enormous numbers).
  */
@@ -1106,8 +1048,6 @@ weir_status weir_kernel_create_conv(weir_engine *engine,
 /**
  * Creates a pooling, see weir_pooling_desc. Shapes are checked when it is enqueued or compiled.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, op or layout, windows beside WEIR_POOLING_GLOBAL);
  * OUT_OF_RANGE (negative or enormous numbers, a window without taps, padding as long as the window).
  */
@@ -1190,8 +1130,6 @@ typedef struct weir_gru_desc {
  * Creates a step of an LSTM, see weir_lstm_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
  * biases, gates in the order of ONNX.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or gate order, reserved not 0, WEIR_MAX_ISA).
  */
 WEIR_API
@@ -1205,8 +1143,6 @@ weir_status weir_kernel_create_lstm(weir_engine *engine,
  * Creates a step of a GRU, see weir_gru_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
  * biases, gates in the order of ONNX, reset before the product.
  *
- * Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
- * options are copied.
  * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or gate order, reserved not 0, WEIR_MAX_ISA).
  */
 WEIR_API

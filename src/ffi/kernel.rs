@@ -53,10 +53,9 @@ pub unsafe extern "C" fn weir_kernel_create_host(
 /// Creates a matrix product, see weir_matmul_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
 /// flags.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// options are copied, and the kernel keeps desc->weights alive.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or activation, reserved not 0, weights that are of s8,
-/// are to be transposed or are of another engine's device, WEIR_MAX_ISA).
+/// Ownership: desc and options are copied, and the kernel keeps desc->weights alive. Errors: INVALID_ARGUMENT (NULL,
+/// struct_size, unknown flags or activation, reserved not 0, weights that are of s8, are to be transposed or are of
+/// another engine's device, WEIR_MAX_ISA).
 ///
 /// Chapter: Products.
 #[must_use]
@@ -109,10 +108,6 @@ pub unsafe extern "C" fn weir_kernel_create_matmul(
 
 /// Creates a sum of two tensors, see weir_add_desc. desc may be NULL.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// options are copied.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size).
-///
 /// Chapter: Elements.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -132,10 +127,6 @@ pub unsafe extern "C" fn weir_kernel_create_add(
 }
 
 /// Creates a rectifier, see weir_relu_desc. desc may be NULL.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// options are copied.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size).
 ///
 /// Chapter: Elements.
 #[must_use]
@@ -157,9 +148,8 @@ pub unsafe extern "C" fn weir_kernel_create_relu(
 
 /// Creates a softmax, see weir_softmax_desc. NULL desc = the last axis.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
-/// are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, unknown flags, WEIR_MAX_ISA); OUT_OF_RANGE
-/// (axis outside -8..7).
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, unknown flags, WEIR_MAX_ISA); OUT_OF_RANGE (axis
+/// outside -8..7).
 ///
 /// Chapter: Rows and columns.
 #[must_use]
@@ -185,9 +175,7 @@ pub unsafe extern "C" fn weir_kernel_create_softmax(
 
 /// Creates an argmax, see weir_argmax_desc. NULL desc = the last axis.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// options are copied.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
+/// Errors: OUT_OF_RANGE (axis outside -8..7).
 ///
 /// Chapter: Rows and columns.
 #[must_use]

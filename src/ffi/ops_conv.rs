@@ -16,8 +16,6 @@ use crate::kernel::vector::window::EdgeMode;
 /// Creates a convolution, see weir_conv_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no bias,
 /// no padding, strides of 1.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, layouts, padding or activation, WEIR_MAX_ISA);
 /// OUT_OF_RANGE (negative or enormous numbers).
 #[must_use]
@@ -55,8 +53,6 @@ pub unsafe extern "C" fn weir_kernel_create_conv(
 
 /// Creates a pooling, see weir_pooling_desc. Shapes are checked when it is enqueued or compiled.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, op or layout, windows beside WEIR_POOLING_GLOBAL);
 /// OUT_OF_RANGE (negative or enormous numbers, a window without taps, padding as long as the window).
 #[must_use]

@@ -14,9 +14,8 @@ use crate::kernel::vector::{binary, eltwise};
 
 /// Creates a unary elementwise function, see weir_eltwise_desc.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
-/// are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown op, a parameter that is NaN or that the function
-/// does not have, alpha 0 for WEIR_ELTWISE_SOFTPLUS, reserved not 0, WEIR_MAX_ISA).
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown op, a parameter that is NaN or that the function does not have,
+/// alpha 0 for WEIR_ELTWISE_SOFTPLUS, reserved not 0, WEIR_MAX_ISA).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_eltwise(
@@ -83,8 +82,6 @@ fn eltwise_of(desc: &weir_eltwise_desc) -> Result<builtin::Eltwise> {
 
 /// Creates a binary elementwise function, see weir_binary_desc.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown op, reserved not 0, WEIR_MAX_ISA).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -125,10 +122,6 @@ pub unsafe extern "C" fn weir_kernel_create_binary(
 }
 
 /// Creates an elementwise choice between two tensors, see weir_select_desc. desc may be NULL.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// options are copied.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_select(
@@ -148,8 +141,6 @@ pub unsafe extern "C" fn weir_kernel_create_select(
 
 /// Creates a conversion to another storage type, see weir_convert_desc.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, dtype, scale or shift that is NaN, reserved not 0, WEIR_MAX_ISA).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -184,8 +175,6 @@ pub unsafe extern "C" fn weir_kernel_create_convert(
 
 /// Creates a quantization, see weir_quantize_desc.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, dtype, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -207,8 +196,6 @@ pub unsafe extern "C" fn weir_kernel_create_quantize(
 
 /// Creates a dequantization, see weir_dequantize_desc.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, dtype, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
 #[must_use]
 #[unsafe(no_mangle)]

@@ -23,8 +23,6 @@ fn rank(rank: u32, reserved: u32) -> Result<usize> {
 
 /// Creates a transposition, see weir_transpose_desc. NULL desc = the dimensions in reverse order.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// options are copied.
 /// Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, a dimension named twice); OUT_OF_RANGE (rank above
 /// WEIR_MAX_RANK, a dimension that does not exist).
 #[must_use]
@@ -49,9 +47,7 @@ pub unsafe extern "C" fn weir_kernel_create_transpose(
 
 /// Creates a concatenation, see weir_concat_desc.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// options are copied.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size); OUT_OF_RANGE (num_inputs, axis outside -8..7).
+/// Errors: OUT_OF_RANGE (num_inputs, axis outside -8..7).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_concat(
@@ -79,9 +75,7 @@ pub unsafe extern "C" fn weir_kernel_create_concat(
 
 /// Creates a slice, see weir_slice_desc.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// options are copied.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (rank above WEIR_MAX_RANK).
+/// Errors: OUT_OF_RANGE (rank above WEIR_MAX_RANK).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_slice(
@@ -101,8 +95,7 @@ pub unsafe extern "C" fn weir_kernel_create_slice(
 
 /// Creates a padding, see weir_pad_desc.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
-/// are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown mode, a margin below 0); OUT_OF_RANGE (rank above
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, unknown mode, a margin below 0); OUT_OF_RANGE (rank above
 /// WEIR_MAX_RANK).
 #[must_use]
 #[unsafe(no_mangle)]
@@ -136,9 +129,8 @@ pub unsafe extern "C" fn weir_kernel_create_pad(
 
 /// Creates a reshape, see weir_reshape_desc.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
-/// are copied. Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, a dimension below -1, two that are -1);
-/// OUT_OF_RANGE (rank above WEIR_MAX_RANK).
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, a dimension below -1, two that are -1); OUT_OF_RANGE
+/// (rank above WEIR_MAX_RANK).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_reshape(
@@ -158,9 +150,7 @@ pub unsafe extern "C" fn weir_kernel_create_reshape(
 
 /// Creates a gather, see weir_gather_desc. NULL desc = axis -1.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and
-/// options are copied.
-/// Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0); OUT_OF_RANGE (axis outside -8..7).
+/// Errors: OUT_OF_RANGE (axis outside -8..7).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_gather(

@@ -20,9 +20,9 @@ use std::sync::Arc;
 /// needed any more.
 ///
 /// Thread safety: any thread, while nothing writes the tensor. Blocking: never, but it takes the time to copy the
-/// tensor. Ownership: the caller owns one reference to *out_weights; kernels hold references of their own. Errors:
-/// INVALID_ARGUMENT (NULL, struct_size, unknown flags, another type or rank, a tensor of another engine's device,
-/// WEIR_MAX_ISA); FAILED_PRECONDITION (a dynamic tensor); OUT_OF_RANGE; RESOURCE_EXHAUSTED.
+/// tensor. Ownership: kernels hold references of their own. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags,
+/// another type or rank, a tensor of another engine's device, WEIR_MAX_ISA); FAILED_PRECONDITION (a dynamic tensor);
+/// OUT_OF_RANGE; RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_packed_weights_create(
@@ -48,8 +48,6 @@ pub unsafe extern "C" fn weir_packed_weights_create(
 }
 
 /// Takes one more reference.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference more. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_packed_weights_retain(weights: *mut weir_packed_weights) -> weir_status {
@@ -58,8 +56,6 @@ pub unsafe extern "C" fn weir_packed_weights_retain(weights: *mut weir_packed_we
 }
 
 /// Gives up one reference. NULL does nothing. Kernels made with the weights keep them.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: one reference less. Errors: none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_packed_weights_release(weights: *mut weir_packed_weights) {
     // SAFETY: the caller's handle, as documented.
@@ -67,8 +63,6 @@ pub unsafe extern "C" fn weir_packed_weights_release(weights: *mut weir_packed_w
 }
 
 /// Size of the packed weights in bytes.
-///
-/// Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_packed_weights_get_size(
@@ -86,10 +80,9 @@ pub unsafe extern "C" fn weir_packed_weights_get_size(
 /// Creates an int8 matrix product, see weir_matmul_int8_desc. Shapes are checked when it is enqueued or compiled. NULL
 /// desc = 32-bit sums, no zero points.
 ///
-/// Thread safety: any thread. Blocking: never. Ownership: the caller owns one reference to *out_kernel; desc and options
-/// are copied, and the kernel keeps desc->weights alive. Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or
-/// type, reserved not 0, a scale that is not finite, weights that are not s8, are to be transposed or are of another
-/// engine's device, WEIR_MAX_ISA); OUT_OF_RANGE (zero points).
+/// Ownership: desc and options are copied, and the kernel keeps desc->weights alive. Errors: INVALID_ARGUMENT (NULL,
+/// struct_size, unknown flags or type, reserved not 0, a scale that is not finite, weights that are not s8, are to be
+/// transposed or are of another engine's device, WEIR_MAX_ISA); OUT_OF_RANGE (zero points).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_matmul_int8(
