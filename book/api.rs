@@ -163,10 +163,10 @@ fn function(function: &ItemFn, types: &Types) -> Vec<(&'static str, Json)> {
             calls_back.extend(callbacks(parameter, ty, types));
             let mut members = vec![("name", Json::from(parameter.as_str())), ("type", c::declaration(ty, "").into())];
             members.push(("direction", direction(parameter, ty, types).into()));
-            if let (Type::Ptr(_), Some((count, _))) = (ty, all.get(at + 1)) {
-                if count.starts_with("num_") || count == "count" || count == "capacity" {
-                    members.push(("count", count.as_str().into()));
-                }
+            if let (Type::Ptr(_), Some((count, _))) = (ty, all.get(at + 1))
+                && (count.starts_with("num_") || count == "count" || count == "capacity")
+            {
+                members.push(("count", count.as_str().into()));
             }
             if let Some(nullable) = nullable(&name, parameter, ty, &body, &description) {
                 members.push(("nullable", Json::Bool(nullable)));

@@ -143,11 +143,15 @@ mod sse2 {
                 std::mem::transmute(super::first_of(from, count, f32::NEG_INFINITY))
             }
             fn load_first(from: *const f32, count: usize) -> V {
-                if count == Self::LANES { Self::load(from) } else { std::mem::transmute(super::first_of(from, count, 0.0)) }
+                if count == Self::LANES {
+                    Self::load(from)
+                } else {
+                    std::mem::transmute::<[f32; 4], V>(super::first_of(from, count, 0.0))
+                }
             }
             fn store(self: V, to: *mut f32) { _mm_storeu_ps(to, self) }
             fn store_part(self: V, to: *mut f32, count: usize) {
-                super::store_first(std::mem::transmute(self), to, count)
+                super::store_first(std::mem::transmute::<V, [f32; 4]>(self), to, count)
             }
         }
     }
