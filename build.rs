@@ -1,5 +1,5 @@
-//! Generates the headers in `include` from `src/abi` and `src/ffi` (`book`), compresses the modules of CUDA kernels, and
-//! gives the shared library its soname.
+//! Generates the headers in `include` from `src/abi`, `src/ops` and `src/ffi`, and the functions that create kernels from
+//! `src/ops` (`book`); compresses the modules of CUDA kernels; gives the shared library its soname.
 //!
 //! A header is written when it differs from the one that is there; with WEIR_HEADER_CHECK=1 (tests, packaging) a
 //! difference is an error instead.
@@ -24,11 +24,14 @@ fn level() -> &'static str {
 
 fn main() {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
-    for source in ["build.rs", "book", "cbindgen.toml", "src/abi", "src/ffi"] {
+    for source in ["build.rs", "book", "cbindgen.toml", "src/abi", "src/ops", "src/ffi"] {
         println!("cargo::rerun-if-changed={source}");
     }
     println!("cargo::rerun-if-env-changed=WEIR_HEADER_CHECK");
-    if let Err(error) = headers(&root) {
+    let operators = book::operators::read(&root).expect("src/ops has operators");
+    let work = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    fs::write(work.join("operators.rs"), book::operators::creators(&operators)).expect("OUT_DIR can be written");
+    if let Err(error) = headers(&root, &operators, &work) {
         // A syntax error in a source is rustc's to report.
         println!("cargo::{}=the headers were not generated: {error}", level());
     }
@@ -58,9 +61,8 @@ fn compress_modules(root: &Path) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Writes the headers and their kin where they are kept, if they differ from what is there.
-fn headers(root: &Path) -> book::Result<()> {
-    let work = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
-    let made = book::make(root, &work)?;
+fn headers(root: &Path, operators: &[book::operators::Operator], work: &Path) -> book::Result<()> {
+    let made = book::make(root, operators, work)?;
     let shown = if checking() { made.complaints.len() } else { 3 };
     for complaint in made.complaints.iter().take(shown) {
         println!("cargo::{}={complaint}", level());

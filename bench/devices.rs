@@ -11,9 +11,9 @@ use weir::device::DeviceKind;
 use weir::device::emulated::Emulation;
 use weir::engine::{BoundKernel, Engine, EngineAttr, KernelOptions, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, ReportFormat, ValueId};
-use weir::kernel::builtin::{Binary, Eltwise};
-use weir::kernel::vector::{binary, eltwise::Op};
+use weir::kernel::builtin::Builtin;
 use weir::kernel::{Kernel, KernelContext, Outputs};
+use weir::ops::{Binary, Eltwise, weir_binary_op_value as Op, weir_eltwise_op_value};
 
 const CHAINS: usize = 40;
 const LENGTH: usize = 50;
@@ -36,7 +36,8 @@ fn program(index: u32, streams: u32, kernel_ns: u64, (chains, length): (usize, u
     let engine = Engine::create(DeviceKind::EMULATED, index, Some(&attr)).unwrap();
     let mut graph = Graph::new("chains");
     let x = graph.add_input("x", desc()).unwrap();
-    let square = Arc::new(Eltwise { op: Op::Tanh, alpha: 0.0, beta: 0.0 });
+    let square =
+        Arc::new(Builtin::new(Eltwise { op: weir_eltwise_op_value::WEIR_ELTWISE_TANH, alpha: 0.0, beta: 0.0 }));
     let kernel = BoundKernel::create(engine.clone(), square, &KernelOptions::default()).unwrap();
     for chain in 0..chains {
         let end = (0..length).fold(x, |value, i| {
@@ -104,11 +105,11 @@ fn bound(on: &Ref<Engine>, kernel: impl Kernel + 'static) -> Ref<BoundKernel> {
 }
 
 fn tanh(on: &Ref<Engine>) -> Ref<BoundKernel> {
-    bound(on, Eltwise { op: Op::Tanh, alpha: 0.0, beta: 0.0 })
+    bound(on, Builtin::new(Eltwise { op: weir_eltwise_op_value::WEIR_ELTWISE_TANH, alpha: 0.0, beta: 0.0 }))
 }
 
 fn sum(on: &Ref<Engine>) -> Ref<BoundKernel> {
-    bound(on, Binary { op: binary::Op::Add })
+    bound(on, Builtin::new(Binary { op: Op::WEIR_BINARY_ADD }))
 }
 
 /// A counter, vectors, and the counter's limit and step.
@@ -123,7 +124,7 @@ fn loop_inputs(graph: &mut Graph, vectors: &[&str]) -> Vec<ValueId> {
 fn more(vectors: &[&str]) -> Graph {
     let mut graph = Graph::new("more");
     let inputs = loop_inputs(&mut graph, vectors);
-    let less = bound(&cpu(), Binary { op: binary::Op::Lt });
+    let less = bound(&cpu(), Builtin::new(Binary { op: Op::WEIR_BINARY_LT }));
     let more = graph.add_kernel("less", less, &[inputs[0], inputs[vectors.len() + 1]], 1).unwrap().output(0);
     graph.add_output("more", more).unwrap();
     graph

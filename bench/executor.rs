@@ -15,9 +15,9 @@ use weir::base::{Desc, Error, Ref, Result, dtype};
 use weir::device::DeviceKind;
 use weir::engine::{BoundKernel, Engine, KernelOptions, Stream, StreamAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, RunOptions};
-use weir::kernel::builtin::Binary;
-use weir::kernel::vector::binary;
+use weir::kernel::builtin::Builtin;
 use weir::kernel::{Kernel, KernelContext, Outputs};
+use weir::ops::{Binary, weir_binary_op_value};
 use weir::threadpool::{ThreadPool, ThreadPoolOptions};
 
 fn pool(threads: usize) -> Ref<ThreadPool> {
@@ -109,7 +109,7 @@ fn const_identity(c: &mut Criterion) {
 fn feed_and_fetch(c: &mut Criterion) {
     let number = || Tensor::create(cpu(), Desc::new(dtype::F32, &[1])).unwrap();
     let (inputs, output) = ([number(), number()], number());
-    let sum = bound(Arc::new(Binary { op: binary::Op::Add }));
+    let sum = bound(Arc::new(Builtin::new(Binary { op: weir_binary_op_value::WEIR_BINARY_ADD })));
     let mut graph = Graph::new("feed and fetch");
     let fed = ["x", "y"].map(|name| graph.add_input(name, *output.desc()).unwrap());
     let node = graph.add_kernel("sum", Ref::clone(&sum), &fed, 1).unwrap();

@@ -4,15 +4,13 @@
 
 use std::hint::black_box;
 use std::time::Instant;
-use weir::abi::{weir_norm_op_value, weir_reduce_op_value};
 use weir::base::{Desc, dtype};
-use weir::kernel::builtin::movement::{Reshape, Transpose};
-use weir::kernel::builtin::{Add, Eltwise, Matmul, Norm, Reduce, Softmax};
+use weir::kernel::builtin::Builtin;
 use weir::kernel::vector::activation::Activation;
-use weir::kernel::vector::eltwise::Op;
-use weir::kernel::vector::isa::Isa;
 use weir::kernel::{Kernel, KernelContext, NEVER, Scratch};
 use weir::memory::{AlignedBuffer, View};
+use weir::ops::weir_eltwise_op_value as Op;
+use weir::ops::*;
 
 const ROUNDS: usize = 21;
 
@@ -95,7 +93,7 @@ fn head(title: &str) {
 }
 
 fn unary(op: Op, rows: i64, plain: impl Fn(f32) -> f32) {
-    let kernel = Eltwise { op, alpha: 0.0, beta: 0.0 };
+    let kernel = Builtin::new(Eltwise { op, alpha: 0.0, beta: 0.0 });
     let amount = 8.0 * (rows * 1024) as f64;
     let plain = |x: &[f32], _: &[f32], y: &mut [f32]| x.iter().zip(y).for_each(|(&x, y)| *y = plain(x));
     Case { name: format!("{op:?}"), kernel: &kernel, dims: [rows, 1024], inputs: 1, amount, plain: &plain }.run();
@@ -124,30 +122,29 @@ fn by_rows(x: &[f32], y: &mut [f32], row: impl Fn((&[f32], &mut [f32]))) {
 }
 
 fn tables(rows: i64) {
-    let (dims, bytes, isa) = ([rows, 1024], 4.0 * (rows * 1024) as f64, Isa::best());
-    unary(Op::Relu, rows, |x| x.max(0.0));
-    unary(Op::Exp, rows, f32::exp);
-    unary(Op::Tanh, rows, f32::tanh);
-    unary(Op::Sigmoid, rows, |x| 1.0 / (1.0 + (-x).exp()));
+    let (dims, bytes) = ([rows, 1024], 4.0 * (rows * 1024) as f64);
+    unary(Op::WEIR_ELTWISE_RELU, rows, |x| x.max(0.0));
+    unary(Op::WEIR_ELTWISE_EXP, rows, f32::exp);
+    unary(Op::WEIR_ELTWISE_TANH, rows, f32::tanh);
+    unary(Op::WEIR_ELTWISE_SIGMOID, rows, |x| 1.0 / (1.0 + (-x).exp()));
     let case = |name: &str, kernel: &dyn Kernel, inputs, bytes, plain: Plain<'_>| {
         Case { name: name.into(), kernel, dims, inputs, amount: bytes, plain }.run();
     };
     let add = |x: &[f32], y: &[f32], z: &mut [f32]| x.iter().zip(y).zip(z).for_each(|((x, y), z)| *z = x + y);
-    case("add", &Add, 2, 3.0 * bytes, &add);
-    let copy = Reshape::new(&[rows * 1024]).unwrap();
+    case("add", &Builtin::new(Binary { op: weir_binary_op_value::WEIR_BINARY_ADD }), 2, 3.0 * bytes, &add);
+    let copy = Builtin::new(Reshape { rank: 1, shape: [rows * 1024, 0, 0, 0, 0, 0, 0, 0] });
     case("copy, memcpy", &copy, 1, 2.0 * bytes, &|x, _, y| y.copy_from_slice(x));
-    let kernel = Softmax { axis: -1, log: false, isa };
+    let kernel = Builtin::new(Softmax { axis: -1, log: false });
     case("softmax", &kernel, 1, 2.0 * bytes, &|x, _, y| by_rows(x, y, softmax));
     let op = weir_norm_op_value::WEIR_NORM_LAYER;
-    let kernel = Norm { op, axis: -1, groups: 0, epsilon: 1e-5, scale: false, shift: false, isa };
+    let kernel = Builtin::new(Norm { op, axis: -1, groups: 0, epsilon: 1e-5, scale: false, shift: false });
     case("layer norm", &kernel, 1, 2.0 * bytes, &|x, _, y| by_rows(x, y, layer_norm));
     let op = weir_reduce_op_value::WEIR_REDUCE_SUM;
-    let kernel =
-        Reduce { op, axes: [1, 0, 0, 0, 0, 0, 0, 0], num_axes: 1, keep_dims: false, squares: false, eps: 0.0, isa };
+    let kernel = Builtin::new(Reduce { op, ..Reduce::argmax(1) });
     case("sum of rows", &kernel, 1, bytes, &|x, _, y| {
         x.chunks(1024).zip(y).for_each(|(row, y)| *y = row.iter().sum());
     });
-    case("transpose", &Transpose::new(&[1, 0]).unwrap(), 1, 2.0 * bytes, &|x, _, y| {
+    case("transpose", &Builtin::new(Transpose { rank: None, permutation: [0; 8] }), 1, 2.0 * bytes, &|x, _, y| {
         let columns = y.len() / 1024;
         for (i, row) in x.chunks(1024).enumerate() {
             row.iter().enumerate().for_each(|(j, &x)| y[j * columns + i] = x);
@@ -156,15 +153,16 @@ fn tables(rows: i64) {
 }
 
 fn products(size: i64) {
-    let kernel = Matmul {
+    let kernel = Builtin::new(Matmul {
         transpose_a: false,
         transpose_b: false,
         bias: false,
         sum: false,
-        activation: Activation::None,
+        activation: Activation::WEIR_ACTIVATION_NONE,
         wide: false,
-        weights: None,
-    };
+        tf32: false,
+        packed: None,
+    });
     let plain = |a: &[f32], b: &[f32], c: &mut [f32]| {
         let size = size as usize;
         for (a, c) in a.chunks(size).zip(c.chunks_mut(size)) {

@@ -14,7 +14,7 @@ use weir::abi::{
     weir_cuda_argument, weir_cuda_argument_kind_value as A, weir_cuda_kernel_desc, weir_cuda_source_value as S,
 };
 use weir::base::{Desc, Kind, Object, Ref, Result, dtype};
-use weir::device::{CUDA_KERNEL, DeviceKind};
+use weir::device::{CUDA_KERNEL, DeviceKind, Operation};
 use weir::engine::{BoundKernel, Engine, KernelIdentity, KernelOptions, Stream, StreamAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program};
 use weir::kernel::{Kernel, KernelContext, Outputs};
@@ -139,7 +139,7 @@ fn kernel(engine: &Ref<Engine>, inputs: usize) -> Ref<BoundKernel> {
     };
     // SAFETY: the bytes of a plain struct.
     let attributes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(&desc).cast::<u8>(), size_of_val(&desc)) };
-    let operation = KernelIdentity { name: CUDA_KERNEL, attributes, ..KernelIdentity::default() };
+    let operation = KernelIdentity::of(Operation::Named(CUDA_KERNEL, attributes));
     BoundKernel::create_as(engine.clone(), Arc::new(Signature(inputs)), operation, &KernelOptions::default()).unwrap()
 }
 

@@ -12,8 +12,8 @@ use weir::base::{Desc, Ref, Result, dtype};
 use weir::device::DeviceKind;
 use weir::engine::{BoundKernel, Engine, KernelOptions, Stream, StreamAttr, Tensor};
 use weir::kernel::Task;
-use weir::kernel::builtin::Eltwise;
-use weir::kernel::vector::eltwise::Op;
+use weir::kernel::builtin::Builtin;
+use weir::ops::{Eltwise, weir_eltwise_op_value as Op};
 
 const ENGINES: u32 = 3;
 const STREAMS: usize = 4;
@@ -57,7 +57,7 @@ fn desc() -> Desc {
 }
 
 fn with_kernel(engine: &Ref<Engine>) -> (Ref<BoundKernel>, Ref<Tensor>, Ref<Tensor>) {
-    let square = Arc::new(Eltwise { op: Op::Square, alpha: 0.0, beta: 0.0 });
+    let square = Arc::new(Builtin::new(Eltwise { op: Op::WEIR_ELTWISE_SQUARE, alpha: 0.0, beta: 0.0 }));
     let kernel = BoundKernel::create(engine.clone(), square, &KernelOptions::default()).unwrap();
     let tensor = || Tensor::create(engine.clone(), desc()).unwrap();
     (kernel, tensor(), tensor())

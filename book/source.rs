@@ -32,7 +32,8 @@ pub struct Chapter {
 const CHAPTER: &str = "Chapter: ";
 
 impl Book {
-    pub fn read(root: &Path) -> Result<Book> {
+    /// `creators`: the functions that create the kernels of operators.
+    pub fn read(root: &Path, creators: &str) -> Result<Book> {
         let mut book = Book { headers: pages(&fs::read_to_string(root.join("book/book.md"))?)? };
         let mut places = HashMap::new();
         for (at, header) in book.headers.iter().enumerate() {
@@ -42,9 +43,12 @@ impl Book {
                 }
             }
         }
+        let mut texts = vec![("the functions of operators".to_owned(), creators.to_owned())];
         for path in sources(root)? {
-            let shown = path.strip_prefix(root)?.display().to_string();
-            let file = syn::parse_file(&fs::read_to_string(&path)?).map_err(|error| format!("{shown}: {error}"))?;
+            texts.push((path.strip_prefix(root)?.display().to_string(), fs::read_to_string(&path)?));
+        }
+        for (shown, text) in texts {
+            let file = syn::parse_file(&text).map_err(|error| format!("{shown}: {error}"))?;
             let of_file = named_chapter(&file.attrs)?;
             for mut item in file.items.into_iter().filter(|item| is_exported(item, &shown)) {
                 let of_item = named_chapter(attributes(&mut item))?;
@@ -88,7 +92,7 @@ impl Book {
 /// The files in which exported items may stand: types first, each folder in alphabetical order.
 fn sources(root: &Path) -> Result<Vec<PathBuf>> {
     let mut sources = Vec::new();
-    for folder in ["src/abi", "src/ffi"] {
+    for folder in ["src/abi", "src/ops", "src/ffi"] {
         let mut files = fs::read_dir(root.join(folder))?
             .map(|entry| entry.map(|entry| entry.path()))
             .collect::<std::io::Result<Vec<_>>>()?;
@@ -99,13 +103,15 @@ fn sources(root: &Path) -> Result<Vec<PathBuf>> {
     Ok(sources)
 }
 
-/// The types of DLPack are dlpack.h's, and other public items of `ffi` are for Rust.
+/// The types of DLPack are dlpack.h's, and other public items of `ops` and `ffi` are for Rust.
 fn is_exported(item: &Item, path: &str) -> bool {
     let in_abi = path.starts_with("src/abi");
+    let is_of_c = |name: &syn::Ident| path.starts_with("src/ops") && name.to_string().starts_with("weir_");
     match item {
         Item::Fn(function) => function.sig.abi.is_some() && matches!(function.vis, syn::Visibility::Public(_)),
-        Item::Struct(item) => in_abi && !item.ident.to_string().starts_with("DL"),
-        Item::Enum(_) | Item::Type(_) => in_abi,
+        Item::Struct(item) => in_abi && !item.ident.to_string().starts_with("DL") || is_of_c(&item.ident),
+        Item::Enum(item) => in_abi || is_of_c(&item.ident),
+        Item::Type(item) => in_abi || is_of_c(&item.ident),
         Item::Const(item) => {
             matches!(item.vis, syn::Visibility::Public(_)) && item.ident.to_string().starts_with("WEIR_")
         }

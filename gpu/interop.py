@@ -10,6 +10,7 @@ the library's own stream, and the result goes out without a copy. Without names 
 
 import ctypes
 import gc
+import struct
 import sys
 from ctypes import byref, c_char_p, c_int64, c_uint32, c_uint64, c_void_p, py_object
 
@@ -116,7 +117,9 @@ def main():
     if status != 0:
         print(f"SKIPPED: no CUDA device ({weir.weir_last_error_message().decode()})")
         return
-    call("weir_kernel_create_relu", engine, None, None, byref(relu))
+    # struct_size, op (WEIR_ELTWISE_RELU), alpha, beta, reserved
+    desc = struct.pack("=QIffI", 24, 1, 0, 0, 0)
+    call("weir_kernel_create_eltwise", engine, desc, None, byref(relu))
     if IS_FAKE:
         print("- nobody else is asked: the driver is the fake one, which is weir's alone")
         return

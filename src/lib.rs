@@ -4,7 +4,7 @@
 //! benches and are not a stable API. Rooms, in the order data flows; each imports only rooms to its left
 //! (`tests/layering.rs`):
 //!
-//! `abi -> base -> sync -> {threadpool, memory} -> device -> kernel -> stream -> resource -> engine -> graph -> ffi`
+//! `abi -> base -> {ops, sync} -> {threadpool, memory} -> device -> kernel -> stream -> resource -> engine -> graph -> ffi`
 
 #[doc(hidden)]
 pub mod abi;
@@ -26,6 +26,8 @@ pub mod engine;
 pub mod graph;
 #[doc(hidden)]
 pub mod kernel;
+#[doc(hidden)]
+pub mod ops;
 #[doc(hidden)]
 pub mod resource;
 #[doc(hidden)]

@@ -9,18 +9,35 @@ use std::path::{Path, PathBuf};
 const ROOMS: &[(&str, &[&str])] = &[
     ("abi", &[]),
     ("base", &["abi"]),
+    ("ops", &["abi", "base"]),
     ("sync", &["abi", "base"]),
     ("threadpool", &["abi", "base", "sync"]),
     ("memory", &["abi", "base", "sync"]),
-    ("device", &["abi", "base", "sync", "threadpool", "memory"]),
-    ("kernel", &["abi", "base", "sync", "threadpool", "memory", "device"]),
-    ("stream", &["abi", "base", "sync", "threadpool", "memory", "device", "kernel"]),
-    ("resource", &["abi", "base", "sync", "threadpool", "memory", "device", "kernel", "stream"]),
-    ("engine", &["abi", "base", "sync", "threadpool", "memory", "device", "kernel", "stream", "resource"]),
-    ("graph", &["abi", "base", "sync", "threadpool", "memory", "device", "kernel", "stream", "resource", "engine"]),
+    ("device", &["abi", "base", "ops", "sync", "threadpool", "memory"]),
+    ("kernel", &["abi", "base", "ops", "sync", "threadpool", "memory", "device"]),
+    ("stream", &["abi", "base", "ops", "sync", "threadpool", "memory", "device", "kernel"]),
+    ("resource", &["abi", "base", "ops", "sync", "threadpool", "memory", "device", "kernel", "stream"]),
+    ("engine", &["abi", "base", "ops", "sync", "threadpool", "memory", "device", "kernel", "stream", "resource"]),
+    (
+        "graph",
+        &["abi", "base", "ops", "sync", "threadpool", "memory", "device", "kernel", "stream", "resource", "engine"],
+    ),
     (
         "ffi",
-        &["abi", "base", "sync", "threadpool", "memory", "device", "kernel", "stream", "resource", "engine", "graph"],
+        &[
+            "abi",
+            "base",
+            "ops",
+            "sync",
+            "threadpool",
+            "memory",
+            "device",
+            "kernel",
+            "stream",
+            "resource",
+            "engine",
+            "graph",
+        ],
     ),
 ];
 
@@ -31,6 +48,8 @@ const FOLDERS_OF_GRAPH: &[&str] = &["build", "plan", "loops", "carry", "compile"
 /// vouches for the memory of tensors.
 const UNSAFE: &[&str] = &[
     "base/clock.rs",
+    "ops/mod.rs",
+    "ops/operator.rs",
     "ffi/",
     "sync/",
     "memory/",

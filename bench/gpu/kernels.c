@@ -371,12 +371,10 @@ static void elements(kernels *all, int64_t count) {
     measure(all, &copy, WEIR_OK);
     for (int t = 0; t < 2; t++) {
         const operand x = vector(types[t], count);
-        const weir_add_desc plain = {.struct_size = sizeof plain};
         const weir_binary_desc sum = {.struct_size = sizeof sum, .op = WEIR_BINARY_ADD};
         work w = {.in = {x, x}, .out = x, .inputs = 2, .expected = expected_sum};
         name(&w, "add");
-        if (types[t] == WEIR_F32) made = weir_kernel_create_add(all->engine, &plain, NULL, &w.kernel);
-        else made = weir_kernel_create_binary(all->engine, &sum, NULL, &w.kernel);
+        made = weir_kernel_create_binary(all->engine, &sum, NULL, &w.kernel);
         measure(all, &w, made);
     }
     for (int t = 0; t < 2; t++) {

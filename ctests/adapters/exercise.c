@@ -90,8 +90,6 @@ static weir_value add_kernel(weir_graph *graph, const char *name, weir_kernel *k
 
 static void network_create(network *net, weir_threadpool *pool) {
     weir_matmul_desc matmul_desc = {.struct_size = sizeof matmul_desc};
-    weir_add_desc add_desc = {.struct_size = sizeof add_desc};
-    weir_relu_desc relu_desc = {.struct_size = sizeof relu_desc};
     weir_softmax_desc softmax_desc = {.struct_size = sizeof softmax_desc};
     weir_kernel *matmul = NULL, *add = NULL, *relu = NULL, *softmax = NULL;
     weir_tensor_desc x_desc = matrix_desc(ROWS, DEPTH);
@@ -102,8 +100,8 @@ static void network_create(network *net, weir_threadpool *pool) {
     atomic_init(&net->tasks, 0);
     net->engine = make_engine(pool);
     CHECK_OK(weir_kernel_create_matmul(net->engine, &matmul_desc, NULL, &matmul));
-    CHECK_OK(weir_kernel_create_add(net->engine, &add_desc, NULL, &add));
-    CHECK_OK(weir_kernel_create_relu(net->engine, &relu_desc, NULL, &relu));
+    CHECK_OK(weir_kernel_create_binary(net->engine, BINARY(ADD), NULL, &add));
+    CHECK_OK(weir_kernel_create_eltwise(net->engine, ELTWISE(RELU), NULL, &relu));
     CHECK_OK(weir_kernel_create_softmax(net->engine, &softmax_desc, NULL, &softmax));
     CHECK_OK(weir_graph_add_input(graph, "x", &x_desc, &x));
     for (int i = 0; i < BRANCHES; i++) {

@@ -179,6 +179,7 @@ int main(void) {
     bad_input_kernel();
     bad_input_kernel_context();
     bad_input_elements();
+    bad_input_operators();
     bad_input_rows();
     bad_input_gemm();
     bad_input_products();

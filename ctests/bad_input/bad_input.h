@@ -116,6 +116,7 @@ void bad_input_tensor(void);
 void bad_input_kernel(void);
 void bad_input_kernel_context(void);
 void bad_input_elements(void);
+void bad_input_operators(void);
 void bad_input_rows(void);
 void bad_input_gemm(void);
 void bad_input_products(void);

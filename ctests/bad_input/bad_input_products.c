@@ -13,22 +13,16 @@ static void rows_of_conv(void) {
     CHECK_OK(weir_kernel_create_conv(good.engine, NULL, NULL, &conv));
     weir_kernel_release(conv);
 
-    ROW(weir_kernel_create_conv, (NULL, &sane, NULL, NEW(kernel)), INVALID, "engine is NULL");
-    ROW(weir_kernel_create_conv, (good.engine, &sane, NULL, NULL), INVALID, "out_kernel is NULL");
-    ROW(weir_kernel_create_conv, (WRONG(stream), &sane, NULL, NEW(kernel)), INVALID, "engine: expected an engine, got a stream");
-    ROW(weir_kernel_create_conv, (good.engine, &sane, WRONG(engine), NEW(kernel)), INVALID, "options->struct_size is");
-    desc = sane, desc.struct_size = 40;
-    ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->struct_size is 40");
     desc = sane, desc.flags = 2;
     ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->flags has unknown bits 0x2");
     desc = sane, desc.data_layout = 1;
-    ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->data_layout is 1, expected 0");
+    ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->data_layout is 1, which is no weir_");
     desc = sane, desc.weights_layout = 7;
-    ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->weights_layout is 7, expected 0");
+    ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->weights_layout is 7, which is no weir_");
     desc = sane, desc.padding = 2;
-    ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->padding is 2, expected 0 to 1");
+    ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->padding is 2, which is no weir_");
     desc = sane, desc.activation = 6;
-    ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->activation is 6, expected 0 to 5");
+    ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->activation is 6, which is no weir_");
     desc = sane, desc.groups = -1;
     ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), RANGE, "desc->groups is -1, expected 0 to");
     desc = sane, desc.strides[1] = -3;
@@ -44,17 +38,10 @@ static void rows_of_conv(void) {
 static void rows_of_pooling(void) {
     weir_pooling_desc sane = {.struct_size = sizeof sane, .op = WEIR_POOLING_MAX, .kernel = {2, 0}}, desc;
 
-    ROW(weir_kernel_create_pooling, (NULL, &sane, NULL, NEW(kernel)), INVALID, "engine is NULL");
-    ROW(weir_kernel_create_pooling, (good.engine, NULL, NULL, NEW(kernel)), INVALID, "desc is NULL");
-    ROW(weir_kernel_create_pooling, (good.engine, &sane, NULL, NULL), INVALID, "out_kernel is NULL");
-    ROW(weir_kernel_create_pooling, (WRONG(tensor), &sane, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
-    ROW(weir_kernel_create_pooling, (good.engine, &sane, WRONG(run), NEW(kernel)), INVALID, "options->struct_size is");
-    desc = sane, desc.struct_size = 0;
-    ROW(weir_kernel_create_pooling, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->struct_size is 0");
     desc = sane, desc.flags = 8;
     ROW(weir_kernel_create_pooling, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->flags has unknown bits 0x8");
     desc = sane, desc.op = 0;
-    ROW(weir_kernel_create_pooling, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->op is 0, expected 1 to 3");
+    ROW(weir_kernel_create_pooling, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->op is 0, which is no weir_");
     desc = sane, desc.data_layout = 3;
     ROW(weir_kernel_create_pooling, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->data_layout is 3");
     desc = sane, desc.kernel[0] = 0;
@@ -73,24 +60,12 @@ static void rows_of_cells(void) {
     weir_lstm_desc sane_lstm = {.struct_size = sizeof sane_lstm}, lstm;
     weir_gru_desc sane_gru = {.struct_size = sizeof sane_gru}, gru;
 
-    ROW(weir_kernel_create_lstm, (NULL, &sane_lstm, NULL, NEW(kernel)), INVALID, "engine is NULL");
-    ROW(weir_kernel_create_lstm, (good.engine, &sane_lstm, NULL, NULL), INVALID, "out_kernel is NULL");
-    ROW(weir_kernel_create_lstm, (WRONG(graph), &sane_lstm, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
-    ROW(weir_kernel_create_lstm, (good.engine, &sane_lstm, WRONG(kernel), NEW(kernel)), INVALID, "options->struct_size is");
-    lstm = sane_lstm, lstm.struct_size = 8;
-    ROW(weir_kernel_create_lstm, (good.engine, &lstm, NULL, NEW(kernel)), INVALID, "desc->struct_size is 8, expected 24");
     lstm = sane_lstm, lstm.flags = 2;
     ROW(weir_kernel_create_lstm, (good.engine, &lstm, NULL, NEW(kernel)), INVALID, "desc->flags has unknown bits 0x2");
     lstm = sane_lstm, lstm.gate_order = 2;
-    ROW(weir_kernel_create_lstm, (good.engine, &lstm, NULL, NEW(kernel)), INVALID, "desc->gate_order is 2, expected 0 to 1");
+    ROW(weir_kernel_create_lstm, (good.engine, &lstm, NULL, NEW(kernel)), INVALID, "desc->gate_order is 2, which is no weir_");
     lstm = sane_lstm, lstm.reserved = 1;
     ROW(weir_kernel_create_lstm, (good.engine, &lstm, NULL, NEW(kernel)), INVALID, "desc->reserved is 1, expected 0");
-    ROW(weir_kernel_create_gru, (NULL, &sane_gru, NULL, NEW(kernel)), INVALID, "engine is NULL");
-    ROW(weir_kernel_create_gru, (good.engine, &sane_gru, NULL, NULL), INVALID, "out_kernel is NULL");
-    ROW(weir_kernel_create_gru, (WRONG(graph), &sane_gru, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
-    ROW(weir_kernel_create_gru, (good.engine, &sane_gru, WRONG(kernel), NEW(kernel)), INVALID, "options->struct_size is");
-    gru = sane_gru, gru.struct_size = 9999;
-    ROW(weir_kernel_create_gru, (good.engine, &gru, NULL, NEW(kernel)), INVALID, "desc->struct_size is 9999, expected 24");
     gru = sane_gru, gru.flags = 4;
     ROW(weir_kernel_create_gru, (good.engine, &gru, NULL, NEW(kernel)), INVALID, "desc->flags has unknown bits 0x4");
     gru = sane_gru, gru.gate_order = 5;
@@ -132,8 +107,6 @@ static void rows_of_packed_weights(void) {
     ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)), INVALID, "desc->weights: expected packed_weights, got a tensor");
     matmul.weights = weights, matmul.flags = WEIR_MATMUL_TRANSPOSE_B;
     ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)), INVALID, "desc->weights are packed, and WEIR_MATMUL_TRANSPOSE_B is set");
-    matmul.flags = WEIR_MATMUL_RELU, matmul.activation = WEIR_ACTIVATION_TANH;
-    ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)), INVALID, "desc->activation is set, and so is WEIR_MATMUL_RELU");
     matmul.flags = 0, matmul.activation = 9;
     ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)), INVALID, "desc->activation is 9");
     matmul.activation = 0, matmul.reserved = 1;
@@ -141,12 +114,6 @@ static void rows_of_packed_weights(void) {
 
     weir_matmul_int8_desc good_int8 = {.struct_size = sizeof good_int8}, int8;
     const float big = 1e38f;
-    ROW(weir_kernel_create_matmul_int8, (NULL, &good_int8, NULL, NEW(kernel)), INVALID, "engine is NULL");
-    ROW(weir_kernel_create_matmul_int8, (good.engine, &good_int8, NULL, NULL), INVALID, "out_kernel is NULL");
-    ROW(weir_kernel_create_matmul_int8, (WRONG(graph), &good_int8, NULL, NEW(kernel)), INVALID, "engine: expected an engine");
-    ROW(weir_kernel_create_matmul_int8, (good.engine, &good_int8, WRONG(graph), NEW(kernel)), INVALID, "options->struct_size is");
-    int8 = good_int8, int8.struct_size = 40;
-    ROW(weir_kernel_create_matmul_int8, (good.engine, &int8, NULL, NEW(kernel)), INVALID, "desc->struct_size is 40, expected 48");
     int8 = good_int8, int8.flags = 16;
     ROW(weir_kernel_create_matmul_int8, (good.engine, &int8, NULL, NEW(kernel)), INVALID, "desc->flags has unknown bits 0x10");
     int8 = good_int8, int8.dtype = WEIR_F16;

@@ -23,9 +23,8 @@ weir_status alternate_compile(const weir_graph *graph, weir_engine *const *engin
 #define weir_kernel_create_conv(engine, desc, attr, out) ALTERNATE(weir_kernel_create_conv, engine, desc, attr, out)
 #define weir_kernel_create_slice(engine, desc, attr, out) ALTERNATE(weir_kernel_create_slice, engine, desc, attr, out)
 #define weir_kernel_create_lstm(engine, desc, attr, out) ALTERNATE(weir_kernel_create_lstm, engine, desc, attr, out)
-#define weir_kernel_create_relu(engine, desc, attr, out) ALTERNATE(weir_kernel_create_relu, engine, desc, attr, out)
+#define weir_kernel_create_eltwise(engine, desc, attr, out) ALTERNATE(weir_kernel_create_eltwise, engine, desc, attr, out)
 #define weir_kernel_create_softmax(engine, desc, attr, out) ALTERNATE(weir_kernel_create_softmax, engine, desc, attr, out)
-#define weir_kernel_create_argmax(engine, desc, attr, out) ALTERNATE(weir_kernel_create_argmax, engine, desc, attr, out)
 #define weir_kernel_create_binary(engine, desc, attr, out) ALTERNATE(weir_kernel_create_binary, engine, desc, attr, out)
 #define weir_graph_compile(graph, engines, count, options, out) alternate_compile(graph, engines, count, options, out)
 

@@ -16,6 +16,12 @@
 #include "weir.h"
 #include "weir/inspect.h"
 
+/* Descriptors of kernels that many tests need. */
+#define BINARY(name) (&(weir_binary_desc){.struct_size = sizeof(weir_binary_desc), .op = WEIR_BINARY_##name})
+#define ELTWISE(name) (&(weir_eltwise_desc){.struct_size = sizeof(weir_eltwise_desc), .op = WEIR_ELTWISE_##name})
+#define ARGMAX(axis)                                                                                                   \
+    (&(weir_reduce_desc){.struct_size = sizeof(weir_reduce_desc), .op = WEIR_REDUCE_ARGMAX, .num_axes = 1, .axes = {axis}})
+
 /* True or the end. */
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \

@@ -52,18 +52,22 @@ static bool is(const weir_device_recipe *recipe, const char *operation, size_t i
 
 int32_t test_kernel_create(const weir_device_recipe *recipe, bool anything, test_kernel **out_kernel) {
     test_kernel made = {.operation = NOTHING};
-    if (is(recipe, "add", 2, 1)) made.operation = ADD;
-    if (is(recipe, "relu", 1, 1)) made.operation = RELU;
+    if (is(recipe, "eltwise", 1, 1)) {
+        weir_eltwise_desc eltwise;
+        read_attributes(recipe, &eltwise, sizeof eltwise);
+        if (eltwise.op == WEIR_ELTWISE_RELU && eltwise.alpha == 0) made.operation = RELU;
+    }
     if (is(recipe, "weir.fail", 0, 0)) made.operation = FAIL;
     if (strcmp(recipe->operation, "matmul") == 0) {
         read_attributes(recipe, &made.matmul, sizeof made.matmul);
-        uint64_t known = WEIR_MATMUL_BIAS | WEIR_MATMUL_RELU;
-        if ((made.matmul.flags & ~known) == 0 && made.matmul.activation == 0 && made.matmul.weights == NULL) made.operation = MATMUL;
+        bool known = (made.matmul.flags & ~(uint64_t)WEIR_MATMUL_BIAS) == 0 && made.matmul.activation <= WEIR_ACTIVATION_RELU;
+        if (known && made.matmul.weights == NULL) made.operation = MATMUL;
     }
     if (is(recipe, "binary", 2, 1)) {
         weir_binary_desc binary;
         read_attributes(recipe, &binary, sizeof binary);
         made.relation = binary.op;
+        if (binary.op == WEIR_BINARY_ADD) made.operation = ADD;
         if (binary.op >= WEIR_BINARY_EQ && binary.op <= WEIR_BINARY_GE) made.operation = COMPARE;
     }
     if (is(recipe, "scale", 1, 1)) {
@@ -176,7 +180,7 @@ static int32_t run_matmul(const test_kernel *kernel, const weir_tensor_view *in,
         for (int64_t j = 0; j < n; j++) {
             float sum = bias == NULL ? 0.0f : bias[j];
             for (int64_t l = 0; l < k; l++) sum += a[i * k + l] * b[l * n + j];
-            c[i * n + j] = kernel->matmul.flags & WEIR_MATMUL_RELU && sum < 0 ? 0 : sum;
+            c[i * n + j] = kernel->matmul.activation == WEIR_ACTIVATION_RELU && sum < 0 ? 0 : sum;
         }
     }
     return WEIR_OK;

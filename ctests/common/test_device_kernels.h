@@ -19,7 +19,7 @@ typedef struct scale_attributes {
     float factor;
 } scale_attributes;
 
-/* Makes "add", "relu", "matmul" (with bias and rectifier), "binary" (comparisons of tensors of one shape), "scale", "weir.fail", which fails,
+/* Makes "eltwise" (the rectifier), "matmul" (with bias and rectifier), "binary" (sums, and comparisons of tensors of one shape), "scale", "weir.fail", which fails,
  * or a function of the host's, where recipes have them; UNIMPLEMENTED for
  * others, unless `anything` goes. */
 int32_t test_kernel_create(const weir_device_recipe *recipe, bool anything, test_kernel **out_kernel);

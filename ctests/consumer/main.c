@@ -28,6 +28,7 @@ int main(void) {
     weir_engine *engine = NULL;
     weir_stream *stream = NULL;
     weir_kernel *add = NULL;
+    weir_binary_desc plus = {0};
     weir_tensor *tensors[3] = {NULL, NULL, NULL};
 
     data[0] = a;
@@ -36,7 +37,9 @@ int main(void) {
     CHECK(weir_check_version(WEIR_VERSION_MAJOR, WEIR_VERSION_MINOR));
     CHECK(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &engine));
     CHECK(weir_stream_create(engine, WEIR_STREAM_DEFAULT, NULL, &stream));
-    CHECK(weir_kernel_create_add(engine, NULL, NULL, &add));
+    plus.struct_size = sizeof plus;
+    plus.op = WEIR_BINARY_ADD;
+    CHECK(weir_kernel_create_binary(engine, &plus, NULL, &add));
     for (int i = 0; i < 3; i++) {
         CHECK(weir_tensor_create(engine, &desc, &(weir_memory){.struct_size = sizeof(weir_memory), .data = data[i]}, &tensors[i]));
     }

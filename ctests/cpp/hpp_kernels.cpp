@@ -75,12 +75,12 @@ void test_moving(const bench &b) {
     slice.end[0] = 2;
     slice.end[1] = INT64_MAX;
     slice.step[1] = 2;
-    EXPECT(b.run(weir::kernel::slice(b.engine, slice), {x}) == floats({1, 3, 4, 6}));
+    EXPECT(b.run(weir::kernel::of(b.engine, slice), {x}) == floats({1, 3, 4, 6}));
     weir_pad_desc pad{};
     pad.rank = 2;
     pad.before[0] = 1;
     pad.value = 9;
-    EXPECT(b.run(weir::kernel::pad(b.engine, pad), {x}) == floats({9, 9, 9, 1, 2, 3, 4, 5, 6}));
+    EXPECT(b.run(weir::kernel::of(b.engine, pad), {x}) == floats({9, 9, 9, 1, 2, 3, 4, 5, 6}));
     EXPECT(weir::kernel::reshape(b.engine, {3, -1}).infer({x.desc()})[0].dims[1] == 2);
     const auto rows = b.tensor<std::int32_t>(WEIR_S32, {2}, {1, 1});
     EXPECT(b.run(weir::kernel::gather(b.engine), {x, rows}) == floats({4, 5, 6, 4, 5, 6}));
@@ -97,16 +97,16 @@ void test_rows(const bench &b) {
     two.num_axes = 1;
     two.axes[0] = 1;
     two.p = 1;
-    EXPECT(b.run(weir::kernel::reduce(b.engine, two), {x}) == floats({4, 10}));
+    EXPECT(b.run(weir::kernel::of(b.engine, two), {x}) == floats({4, 10}));
     weir_softmax_desc logarithm{};
     logarithm.axis = 1;
     logarithm.flags = WEIR_SOFTMAX_LOG;
-    EXPECT(std::fabs(b.run(weir::kernel::softmax(b.engine, logarithm), {x})[2] + std::log(2.0f)) < 1e-6f);
+    EXPECT(std::fabs(b.run(weir::kernel::of(b.engine, logarithm), {x})[2] + std::log(2.0f)) < 1e-6f);
     weir_norm_desc norm{};
     norm.op = WEIR_NORM_LAYER;
     norm.axis = -1;
     norm.epsilon = 1e-5f;
-    const auto y = b.run(weir::kernel::norm(b.engine, norm), {x});
+    const auto y = b.run(weir::kernel::of(b.engine, norm), {x});
     EXPECT(std::fabs(y[0] + 1) < 1e-4f && std::fabs(y[1] - 1) < 1e-4f && y[2] == 0);
 }
 
@@ -119,24 +119,24 @@ void test_products(const bench &b) {
     weir_matmul_desc desc{};
     desc.weights = packed;
     desc.activation = WEIR_ACTIVATION_RELU;
-    EXPECT(b.run(weir::kernel::matmul(b.engine, desc), {a}) == floats({0, 0}));
+    EXPECT(b.run(weir::kernel::of(b.engine, desc), {a}) == floats({0, 0}));
     desc.activation = WEIR_ACTIVATION_NONE;
-    EXPECT(b.run(weir::kernel::matmul(b.engine, desc), {a}) == floats({-3, -5}));
+    EXPECT(b.run(weir::kernel::of(b.engine, desc), {a}) == floats({-3, -5}));
     EXPECT(b.run(weir::kernel::matmul(b.engine), {a, w}) == floats({-5, -6}));
     const auto u = b.tensor<std::uint8_t>(WEIR_U8, {1, 2}, {255, 255});
     const auto s = b.tensor<std::int8_t>(WEIR_S8, {2, 1}, {127, 127});
-    EXPECT(b.run<std::int32_t>(weir::kernel::matmul_int8(b.engine), {u, s}) == std::vector<std::int32_t>({64770}));
+    EXPECT(b.run<std::int32_t>(weir::kernel::of(b.engine, weir_matmul_int8_desc{}), {u, s}) == std::vector<std::int32_t>({64770}));
     EXPECT_THROWS(weir::packed_weights(b.engine, a, 4711), WEIR_INVALID_ARGUMENT, "weir_packed_weights_create");
 }
 
 void test_windows(const bench &b) {
     const auto x = b.floats({1, 1, 4}, {1, 2, 3, 4});
-    EXPECT(b.run(weir::kernel::conv(b.engine), {x, b.floats({1, 1, 2}, {1, -1})}) == floats({-1, -1, -1}));
+    EXPECT(b.run(weir::kernel::of(b.engine, weir_conv_desc{}), {x, b.floats({1, 1, 2}, {1, -1})}) == floats({-1, -1, -1}));
     weir_pooling_desc pooling{};
     pooling.op = WEIR_POOLING_MAX;
     pooling.kernel[0] = 2;
     pooling.strides[0] = 2;
-    EXPECT(b.run(weir::kernel::pooling(b.engine, pooling), {x}) == floats({2, 4}));
+    EXPECT(b.run(weir::kernel::of(b.engine, pooling), {x}) == floats({2, 4}));
     const auto one = b.floats({1, 1}, {1});
     const auto four = b.floats({4, 1}, {0, 0, 0, 0}), three = b.floats({3, 1}, {0, 0, 0});
     // All gates are halves.

@@ -54,7 +54,7 @@ static float a[ROWS * INNER], b[INNER * COLUMNS], bias[COLUMNS], result[ROWS * C
 static weir_status make_objects(const board *on, objects *o) {
     float *data[4] = {a, b, bias, result};
     weir_tensor_desc descs[4] = {{WEIR_F32, 2, {ROWS, INNER}}, {WEIR_F32, 2, {INNER, COLUMNS}}, {WEIR_F32, 1, {COLUMNS}}, {WEIR_F32, 2, {ROWS, COLUMNS}}};
-    weir_matmul_desc matmul = {.struct_size = sizeof matmul, .flags = WEIR_MATMUL_BIAS | WEIR_MATMUL_RELU};
+    weir_matmul_desc matmul = {.struct_size = sizeof matmul, .flags = WEIR_MATMUL_BIAS, .activation = WEIR_ACTIVATION_RELU};
     scale_attributes three = {3};
     weir_named_kernel_desc scale = {.struct_size = sizeof scale, .operation = "scale", .attributes = &three,
                                     .attributes_bytes = sizeof three, .num_inputs = 1, .inputs = &descs[3],

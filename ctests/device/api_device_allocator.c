@@ -112,7 +112,7 @@ static void test_stream(weir_engine *cpu, weir_engine *device, const arena *a) {
     weir_tensor *y = make_tensor(cpu, vector_desc(LEN));
     CHECK(is_lent(a, there) && is_lent(a, result));
     CHECK_OK(weir_stream_create(device, WEIR_STREAM_ASYNCHRONOUS, NULL, &stream));
-    CHECK_OK(weir_kernel_create_relu(device, NULL, NULL, &relu));
+    CHECK_OK(weir_kernel_create_eltwise(device, ELTWISE(RELU), NULL, &relu));
     for (int i = 0; i < LEN; i++) floats(x)[i] = (float)(i - LEN / 2);
     CHECK_OK(weir_enqueue_copy(stream, x, there));
     CHECK_OK(weir_enqueue(stream, relu, &there, 1, &result, 1));

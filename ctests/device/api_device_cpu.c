@@ -97,7 +97,7 @@ static void work(weir_engine *engine) {
     weir_stream *stream = make_stream(engine, WEIR_STREAM_DEFAULT, NULL, NULL);
     weir_tensor *in = make_tensor(engine, vector), *out = make_tensor(engine, vector);
     for (int i = 0; i < LEN; i++) floats(in)[i] = (float)(i - 500);
-    CHECK_OK(weir_kernel_create_relu(engine, NULL, NULL, &relu));
+    CHECK_OK(weir_kernel_create_eltwise(engine, ELTWISE(RELU), NULL, &relu));
     CHECK_OK(weir_enqueue(stream, relu, &in, 1, &out, 1));
     CHECK(floats(out)[3] == 0 && floats(out)[700] == 200);
     CHECK_OK(weir_graph_add_input(graph, "x", &vector, &value));

@@ -45,8 +45,8 @@ typedef struct kernels {
 static weir_status make_kernels(weir_engine *engine, kernels *k) {
     const weir_binary_desc lt = {.struct_size = sizeof lt, .op = WEIR_BINARY_LT};
     const weir_binary_desc ge = {.struct_size = sizeof ge, .op = WEIR_BINARY_GE};
-    weir_status status = weir_kernel_create_add(engine, NULL, NULL, &k->add);
-    if (status == WEIR_OK) status = weir_kernel_create_relu(engine, NULL, NULL, &k->relu);
+    weir_status status = weir_kernel_create_binary(engine, BINARY(ADD), NULL, &k->add);
+    if (status == WEIR_OK) status = weir_kernel_create_eltwise(engine, ELTWISE(RELU), NULL, &k->relu);
     if (status == WEIR_OK) status = weir_kernel_create_binary(engine, &lt, NULL, &k->less);
     if (status == WEIR_OK) status = weir_kernel_create_binary(engine, &ge, NULL, &k->reaches);
     return status;
@@ -325,7 +325,7 @@ static void test_calls(const char *name, uint64_t capabilities) {
     weir_kernel *add = NULL;
     int64_t length = 8;
     CHECK_OK(engine_of(&on, &engine));
-    CHECK_OK(weir_kernel_create_add(engine, NULL, NULL, &add));
+    CHECK_OK(weir_kernel_create_binary(engine, BINARY(ADD), NULL, &add));
     for (int i = 0; i < 2; i++) CHECK_OK(weir_stream_create(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, &streams[i]));
     test_device_slow(on.device, 100000);
     for (int size = 0; size < SIZES; size++, length *= 3) {
@@ -376,7 +376,7 @@ static void test_streams(uint32_t limit, uint32_t wanted, const char *expected) 
     CHECK_OK(weir_engine_attr_set_max_streams(attr, wanted));
     CHECK_OK(weir_engine_create(on.kind, 0, attr, &engine));
     weir_engine_attr_destroy(attr);
-    CHECK_OK(weir_kernel_create_relu(engine, NULL, NULL, &relu));
+    CHECK_OK(weir_kernel_create_eltwise(engine, ELTWISE(RELU), NULL, &relu));
     CHECK_OK(weir_graph_add_input(graph, "x", &all, &input));
     for (int i = 0; i < 8; i++) {
         char name[16];

@@ -40,8 +40,8 @@ static bed begin(const char *name) {
     CHECK_OK(weir_stream_create(b.engine, WEIR_STREAM_ASYNCHRONOUS, NULL, &b.stream));
     CHECK_OK(weir_kernel_create_matmul(b.engine, NULL, NULL, &b.matmul));
     CHECK_OK(weir_kernel_create_named(b.engine, &scale, NULL, &b.scale));
-    CHECK_OK(weir_kernel_create_add(b.engine, NULL, NULL, &b.add));
-    CHECK_OK(weir_kernel_create_relu(b.engine, NULL, NULL, &b.relu));
+    CHECK_OK(weir_kernel_create_binary(b.engine, BINARY(ADD), NULL, &b.add));
+    CHECK_OK(weir_kernel_create_eltwise(b.engine, ELTWISE(RELU), NULL, &b.relu));
     return b;
 }
 

@@ -207,7 +207,7 @@ static void test_batches(weir_engine_kind kind) {
     const weir_tensor_desc vector = vector_desc(LEN);
     weir_value value = 0;
     CHECK_OK(weir_engine_create(kind, 0, NULL, &engines[1]));
-    CHECK_OK(weir_kernel_create_relu(engines[1], NULL, NULL, &relu));
+    CHECK_OK(weir_kernel_create_eltwise(engines[1], ELTWISE(RELU), NULL, &relu));
     CHECK_OK(weir_graph_add_input(graph, "in", &vector, &value));
     for (int i = 0; i < 5; i++) CHECK_OK(weir_graph_add_kernel(graph, (const char *[]){"a", "b", "c", "d", "e"}[i], relu, &value, 1, &value, 1, NULL));
     CHECK_OK(weir_graph_add_output(graph, "out", value));

@@ -46,8 +46,8 @@ static weir_program *program_on(weir_engine *cpu, weir_engine *engine) {
     weir_program *program = NULL;
     weir_value input = 0;
     const weir_tensor_desc vector = vector_desc(LEN);
-    CHECK_OK(weir_kernel_create_relu(engine, NULL, NULL, &there));
-    CHECK_OK(weir_kernel_create_relu(cpu, NULL, NULL, &here));
+    CHECK_OK(weir_kernel_create_eltwise(engine, ELTWISE(RELU), NULL, &there));
+    CHECK_OK(weir_kernel_create_eltwise(cpu, ELTWISE(RELU), NULL, &here));
     CHECK_OK(weir_graph_add_input(graph, "x", &vector, &input));
     for (int chain = 0; chain < 3; chain++) {
         char name[16];
@@ -135,7 +135,7 @@ static void bad_count(void) {
     weir_program *program = NULL;
     weir_value value = 0;
     const weir_tensor_desc vector = vector_desc(LEN);
-    CHECK_OK(weir_kernel_create_relu(engine, NULL, NULL, &relu));
+    CHECK_OK(weir_kernel_create_eltwise(engine, ELTWISE(RELU), NULL, &relu));
     CHECK_OK(weir_graph_add_input(graph, "x", &vector, &value));
     CHECK_OK(weir_graph_add_kernel(graph, "relu", relu, &value, 1, &value, 1, NULL));
     CHECK_OK(weir_graph_add_output(graph, "y", value));

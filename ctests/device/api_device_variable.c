@@ -243,7 +243,7 @@ static void loop(weir_engine *device, int32_t trips) {
     weir_kernel *sum = NULL, *less = NULL, *plus = NULL;
     const weir_binary_desc lt = {.struct_size = sizeof lt, .op = WEIR_BINARY_LT};
     const weir_binary_desc add = {.struct_size = sizeof add, .op = WEIR_BINARY_ADD};
-    CHECK_OK(weir_kernel_create_add(device, NULL, NULL, &sum));
+    CHECK_OK(weir_kernel_create_binary(device, BINARY(ADD), NULL, &sum));
     CHECK_OK(weir_kernel_create_binary(cpu, &lt, NULL, &less));
     CHECK_OK(weir_kernel_create_binary(cpu, &add, NULL, &plus));
     weir_graph *graph = make_graph("loop"), *condition = make_graph("condition"), *body = make_graph("body");

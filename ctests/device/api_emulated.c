@@ -37,7 +37,7 @@ static weir_stream *make_queue(weir_engine *engine, const char *name) {
 static weir_kernel *make_named(weir_engine *engine, const char *name) {
     weir_kernel *kernel = NULL;
     const weir_kernel_options options = {.struct_size = sizeof options, .name = name};
-    CHECK_OK(weir_kernel_create_add(engine, NULL, &options, &kernel));
+    CHECK_OK(weir_kernel_create_binary(engine, BINARY(ADD), &options, &kernel));
     return kernel;
 }
 

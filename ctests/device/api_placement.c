@@ -59,7 +59,7 @@ static weir_program *make_step(weir_engine *cpu, weir_engine *engine) {
     weir_kernel *add = NULL;
     weir_program *program = NULL;
     weir_value values[2], next;
-    CHECK_OK(weir_kernel_create_add(engine, NULL, NULL, &add));
+    CHECK_OK(weir_kernel_create_binary(engine, BINARY(ADD), NULL, &add));
     CHECK_OK(weir_graph_add_input(graph, "state", &desc, &values[0]));
     CHECK_OK(weir_graph_add_input(graph, "x", &desc, &values[1]));
     CHECK_OK(weir_graph_add_kernel(graph, "add", add, values, 2, &next, 1, NULL));
@@ -184,8 +184,8 @@ static void weights_stay_on_their_device(weir_engine *cpu, weir_engine *device) 
     CHECK_OK(weir_stream_create(device, 0, NULL, &stream));
     CHECK_OK(weir_enqueue_copy(stream, loaded, weights));
     CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
-    CHECK_OK(weir_kernel_create_add(device, NULL, NULL, &there));
-    CHECK_OK(weir_kernel_create_add(cpu, NULL, NULL, &here));
+    CHECK_OK(weir_kernel_create_binary(device, BINARY(ADD), NULL, &there));
+    CHECK_OK(weir_kernel_create_binary(cpu, BINARY(ADD), NULL, &here));
     CHECK_OK(weir_graph_add_input(graph, "x", &desc, &in[0]));
     CHECK_OK(weir_graph_add_constant(graph, "weights", weights, &in[1]));
     CHECK_OK(weir_graph_add_kernel(graph, "sum", there, in, 2, &sum, 1, NULL));
@@ -224,8 +224,8 @@ static void two_devices_copy_to_one_another(weir_engine *cpu, weir_engine *a, we
     weir_value x, twice, both[2], sum;
     char report[4096];
     size_t length = 0;
-    CHECK_OK(weir_kernel_create_add(a, NULL, NULL, &on_a));
-    CHECK_OK(weir_kernel_create_add(b, NULL, NULL, &on_b));
+    CHECK_OK(weir_kernel_create_binary(a, BINARY(ADD), NULL, &on_a));
+    CHECK_OK(weir_kernel_create_binary(b, BINARY(ADD), NULL, &on_b));
     CHECK_OK(weir_graph_add_input(graph, "x", &desc, &x));
     both[0] = both[1] = x;
     CHECK_OK(weir_graph_add_kernel(graph, "twice", on_a, both, 2, &twice, 1, NULL));
@@ -272,8 +272,8 @@ static void open_nodes_follow_the_data(weir_engine *cpu, weir_engine *device) {
     const weir_compile_options options = {.struct_size = sizeof options, .placement = WEIR_PLACEMENT_ANY};
     weir_value x, y, values[2], sum, end;
     weir_node first, last;
-    CHECK_OK(weir_kernel_create_add(cpu, NULL, NULL, &add));
-    CHECK_OK(weir_kernel_create_relu(cpu, NULL, NULL, &relu));
+    CHECK_OK(weir_kernel_create_binary(cpu, BINARY(ADD), NULL, &add));
+    CHECK_OK(weir_kernel_create_eltwise(cpu, ELTWISE(RELU), NULL, &relu));
     CHECK_OK(weir_graph_add_input(graph, "x", &desc, &x));
     CHECK_OK(weir_graph_add_input(graph, "y", &desc, &y));
     values[0] = x;
@@ -346,7 +346,7 @@ static weir_program *make_loop(weir_engine *cpu, weir_engine *engine, const weir
     weir_value inner[4], values[4], more, by, next[2], both[2], last[2];
     floats(step)[0] = 1;
     CHECK_OK(weir_kernel_create_binary(engine, &lt, NULL, &less));
-    CHECK_OK(weir_kernel_create_add(engine, NULL, NULL, &add));
+    CHECK_OK(weir_kernel_create_binary(engine, BINARY(ADD), NULL, &add));
     static const char *const names[] = {"i", "state", "n", "x"};
     for (int i = 0; i < 4; i++) CHECK_OK(weir_graph_add_input(condition, names[i], i % 2 == 0 ? &one : &all, &inner[i]));
     both[0] = inner[0];

@@ -28,7 +28,7 @@ static weir_program *make_program(weir_engine *cpu, weir_engine *device, const w
     weir_program *program = NULL;
     weir_value x, sum = {0};
     CHECK_OK(weir_kernel_create_eltwise(device, &tanh, NULL, &kernel));
-    CHECK_OK(weir_kernel_create_add(device, NULL, NULL, &add));
+    CHECK_OK(weir_kernel_create_binary(device, BINARY(ADD), NULL, &add));
     CHECK_OK(weir_graph_add_input(graph, "x", &desc, &x));
     for (int chain = 0; chain < CHAINS; chain++) {
         weir_value value = x;

@@ -71,8 +71,8 @@ static weir_program *arranged(weir_engine *cpu, arrangement how) {
     weir_program *program = NULL;
     weir_value in[2], fed[2], out;
     const uint64_t cost_ns = how.has_costs ? host_ns : 0;
-    CHECK_OK(weir_kernel_create_add(device, NULL, NULL, &add));
-    CHECK_OK(weir_kernel_create_relu(cpu, NULL, NULL, &relu));
+    CHECK_OK(weir_kernel_create_binary(device, BINARY(ADD), NULL, &add));
+    CHECK_OK(weir_kernel_create_eltwise(cpu, ELTWISE(RELU), NULL, &relu));
     if (how.is_host_first) CHECK_OK(weir_graph_add_task(graph, "long", long_node, NULL, NULL, cost_ns, NULL));
     for (int i = 0; i < 2; i++) {
         CHECK_OK(weir_graph_add_input(graph, i == 0 ? "a" : "b", &desc, &in[i]));

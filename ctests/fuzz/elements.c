@@ -131,23 +131,6 @@ static weir_status create_eltwise(weir_engine *engine, problem *p, weir_kernel *
     return weir_kernel_create_eltwise(engine, &p->desc.eltwise, NULL, out);
 }
 
-static void draw_relu(problem *p) {
-    weir_dtype dtype = draw_once_in(p->d, 30) ? WEIR_F16 : WEIR_F32;
-    add_input(p, draw_shape(p->d, dtype, draw_rank(p->d), 20000), SPECIAL);
-}
-
-static verdict solve_relu(problem *p) {
-    if (p->num_in != 1 || p->in[0].desc.dtype != WEIR_F32) return REFUSED;
-    array *out = add_output(p, p->in[0].desc);
-    for (size_t i = 0; i < out->n; i++) put(out, i, p->in[0].v[i] < 0 ? 0 : p->in[0].v[i], 0);
-    return RIGHT;
-}
-
-static weir_status create_relu(weir_engine *engine, problem *p, weir_kernel **out) {
-    (void)p;
-    return weir_kernel_create_relu(engine, NULL, NULL, out);
-}
-
 /* ---- Functions of two numbers ------------------------------------------------------------------ */
 
 /* `count` inputs that broadcast, of these types. */
@@ -220,24 +203,6 @@ static verdict solve_binary(problem *p) {
 
 static weir_status create_binary(weir_engine *engine, problem *p, weir_kernel **out) {
     return weir_kernel_create_binary(engine, &p->desc.binary, NULL, out);
-}
-
-static void draw_add(problem *p) {
-    weir_dtype dtype = draw_once_in(p->d, 30) ? WEIR_BF16 : WEIR_F32;
-    add_broadcast(p, 2, (const weir_dtype[]){dtype, WEIR_F32}, SPECIAL);
-}
-
-static verdict solve_add(problem *p) {
-    if (p->num_in != 2 || p->in[0].desc.dtype != WEIR_F32) return REFUSED;
-    p->desc.binary.op = WEIR_BINARY_ADD;
-    verdict v = solve_binary(p);
-    p->in_place = false;
-    return v;
-}
-
-static weir_status create_add(weir_engine *engine, problem *p, weir_kernel **out) {
-    (void)p;
-    return weir_kernel_create_add(engine, NULL, NULL, out);
 }
 
 static void draw_select(problem *p) {
@@ -375,19 +340,19 @@ static weir_status create_quantize(weir_engine *engine, problem *p, weir_kernel 
 }
 
 static void draw_dequantize(problem *p) {
-    weir_dequantize_desc *desc = &p->desc.dequantize;
-    *desc = (weir_dequantize_desc){.struct_size = sizeof *desc, .dtype = DRAW_OF(p->d, WEIR_DTYPE_ANY, FLOATS)};
-    desc->flags = draw_once_in(p->d, 2) ? WEIR_QUANTIZE_ZERO_POINT : 0;
+    weir_quantize_desc *desc = &p->desc.quantize;
+    *desc = (weir_quantize_desc){.struct_size = sizeof *desc, .dtype = DRAW_OF(p->d, WEIR_DTYPE_ANY, FLOATS)};
+    desc->flags = WEIR_QUANTIZE_DEQUANTIZE | (draw_once_in(p->d, 2) ? WEIR_QUANTIZE_ZERO_POINT : 0);
     if (draw_once_in(p->d, 50)) desc->dtype = DRAW_OF(p->d, ALL_DTYPES);
     const array *x = add_input(p, draw_shape(p->d, DRAW_OF(p->d, WEIR_S8, WEIR_U8, WEIR_S32), draw_rank(p->d), 20000), WIDE);
     desc->axis = (int32_t)(x->desc.rank == 0 ? 0 : draw_int(p->d, -(int64_t)x->desc.rank, (int64_t)x->desc.rank - 1));
-    add_channels(p, desc->flags != 0, desc->axis);
+    add_channels(p, desc->flags & WEIR_QUANTIZE_ZERO_POINT, desc->axis);
 }
 
 static verdict solve_dequantize(problem *p) {
-    weir_dequantize_desc *desc = &p->desc.dequantize;
+    weir_quantize_desc *desc = &p->desc.quantize;
     weir_dtype dtype = desc->dtype == WEIR_DTYPE_ANY ? WEIR_F32 : desc->dtype;
-    bool zero_point = desc->flags != 0;
+    bool zero_point = desc->flags & WEIR_QUANTIZE_ZERO_POINT;
     int along;
     if (!is_float(dtype) || p->num_in < 2) return REFUSED;
     const array *x = &p->in[0];
@@ -405,10 +370,6 @@ static verdict solve_dequantize(problem *p) {
     return RIGHT;
 }
 
-static weir_status create_dequantize(weir_engine *engine, problem *p, weir_kernel **out) {
-    return weir_kernel_create_dequantize(engine, &p->desc.dequantize, NULL, out);
-}
-
 #define FAMILY(name) {#name, draw_##name, solve_##name, create_##name}
-const family elements_families[] = {FAMILY(eltwise), FAMILY(relu), FAMILY(binary), FAMILY(add), FAMILY(select),
-                                    FAMILY(convert), FAMILY(quantize), FAMILY(dequantize), {NULL, NULL, NULL, NULL}};
+const family elements_families[] = {FAMILY(eltwise), FAMILY(binary), FAMILY(select),
+                                    FAMILY(convert), FAMILY(quantize), {"dequantize", draw_dequantize, solve_dequantize, create_quantize}, {NULL, NULL, NULL, NULL}};

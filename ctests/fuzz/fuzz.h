@@ -106,7 +106,6 @@ typedef struct problem {
         weir_binary_desc binary;
         weir_convert_desc convert;
         weir_quantize_desc quantize;
-        weir_dequantize_desc dequantize;
         weir_transpose_desc transpose;
         weir_concat_desc concat;
         weir_slice_desc slice;
@@ -114,9 +113,9 @@ typedef struct problem {
         weir_reshape_desc reshape;
         weir_gather_desc gather;
         weir_softmax_desc softmax;
-        weir_argmax_desc argmax;
         weir_reduce_desc reduce;
         weir_norm_desc norm;
+        weir_cumsum_desc cumsum;
         weir_matmul_desc matmul;
         weir_matmul_int8_desc int8;
         weir_conv_desc conv;

@@ -58,8 +58,6 @@ static weir_status create_softmax(weir_engine *engine, problem *p, weir_kernel *
     return weir_kernel_create_softmax(engine, &p->desc.softmax, NULL, out);
 }
 
-/* ---- Argmax ------------------------------------------------------------------------------------ */
-
 /* The first NaN, or else the first of the greatest (or least). */
 static size_t best_of(const double *v, size_t n, size_t step, bool least) {
     size_t best = 0;
@@ -68,34 +66,6 @@ static size_t best_of(const double *v, size_t n, size_t step, bool least) {
         if (least ? v[i * step] < v[best * step] : v[i * step] > v[best * step]) best = i;
     }
     return best;
-}
-
-static void draw_argmax(problem *p) {
-    weir_dtype dtype = draw_once_in(p->d, 40) ? WEIR_F16 : WEIR_F32;
-    const array *x = add_input(p, draw_shape(p->d, dtype, draw_rank(p->d), 20000), (contents)draw_int(p->d, SMALL, SPECIAL));
-    p->desc.argmax = (weir_argmax_desc){.struct_size = sizeof p->desc.argmax, .axis = draw_axis(p->d, &x->desc)};
-}
-
-static verdict solve_argmax(problem *p) {
-    if (p->num_in != 1 || p->in[0].desc.dtype != WEIR_F32) return REFUSED;
-    const array *x = &p->in[0];
-    int axis = axis_of(p->desc.argmax.axis, &x->desc);
-    if (axis < 0 || x->desc.dims[axis] == 0) return REFUSED;
-    weir_tensor_desc like = make_desc(WEIR_S32, 0, 0, 0, 0);
-    for (int i = 0; i < (int)x->desc.rank; i++) {
-        if (i != axis) like.dims[like.rank++] = x->desc.dims[i];
-    }
-    array *out = add_output(p, like);
-    size_t outer, len, inner;
-    split(&x->desc, axis, &outer, &len, &inner);
-    for (size_t r = 0; r < outer * inner; r++) {
-        put(out, r, (double)best_of(x->v + r / inner * len * inner + r % inner, len, inner, false), 0);
-    }
-    return RIGHT;
-}
-
-static weir_status create_argmax(weir_engine *engine, problem *p, weir_kernel **out) {
-    return weir_kernel_create_argmax(engine, &p->desc.argmax, NULL, out);
 }
 
 /* ---- Reductions -------------------------------------------------------------------------------- */
@@ -293,5 +263,44 @@ static weir_status create_norm(weir_engine *engine, problem *p, weir_kernel **ou
     return weir_kernel_create_norm(engine, &p->desc.norm, NULL, out);
 }
 
+/* ---- Cumulative sums --------------------------------------------------------------------------- */
+
+static void draw_cumsum(problem *p) {
+    weir_cumsum_desc *desc = &p->desc.cumsum;
+    weir_dtype dtype = draw_once_in(p->d, 40) ? DRAW_OF(p->d, ALL_DTYPES) : DRAW_OF(p->d, WEIR_F32, WEIR_F16, WEIR_BF16, WEIR_S32);
+    bool is_integer = dtype == WEIR_S32;
+    const array *x = add_input(p, draw_shape(p->d, dtype, draw_rank(p->d), 20000), is_integer ? SMALL : (contents)draw_int(p->d, SMALL, SPECIAL));
+    *desc = (weir_cumsum_desc){.struct_size = sizeof *desc, .axis = draw_axis(p->d, &x->desc), .flags = draw_bits(p->d) & 3};
+    if (draw_once_in(p->d, 60)) desc->flags |= 4;
+}
+
+static verdict solve_cumsum(problem *p) {
+    const weir_cumsum_desc *desc = &p->desc.cumsum;
+    if (desc->flags > 3 || p->num_in != 1) return REFUSED;
+    const array *x = &p->in[0];
+    int axis = axis_of(desc->axis, &x->desc);
+    if ((!is_float(x->desc.dtype) && x->desc.dtype != WEIR_S32) || axis < 0) return REFUSED;
+    array *out = add_output(p, x->desc);
+    size_t outer, len, inner;
+    split(&x->desc, axis, &outer, &len, &inner);
+    for (size_t r = 0; r < outer * inner && out->n > 0; r++) {
+        double sum = 0;
+        for (size_t i = 0; i < len; i++) {
+            size_t at = r / inner * len * inner + r % inner;
+            at += (desc->flags & WEIR_CUMSUM_REVERSE ? len - 1 - i : i) * inner;
+            double with = sum + x->v[at];
+            double is = desc->flags & WEIR_CUMSUM_EXCLUSIVE ? sum : with;
+            // Halves are rounded to f32 first.
+            put(out, at, is, x->desc.dtype == WEIR_F16 || x->desc.dtype == WEIR_BF16 ? 1e-7 * fabs(is) : 0);
+            sum = with;
+        }
+    }
+    return RIGHT;
+}
+
+static weir_status create_cumsum(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_cumsum(engine, &p->desc.cumsum, NULL, out);
+}
+
 #define FAMILY(name) {#name, draw_##name, solve_##name, create_##name}
-const family rows_families[] = {FAMILY(softmax), FAMILY(argmax), FAMILY(reduce), FAMILY(norm), {NULL, NULL, NULL, NULL}};
+const family rows_families[] = {FAMILY(softmax), FAMILY(reduce), FAMILY(norm), FAMILY(cumsum), {NULL, NULL, NULL, NULL}};

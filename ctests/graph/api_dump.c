@@ -152,7 +152,7 @@ int main(void) {
     weir_node dense_node, notify;
     atomic_int runs = 0;
     CHECK_OK(weir_kernel_create_matmul(engine, NULL, NULL, &matmul));
-    CHECK_OK(weir_kernel_create_relu(engine, NULL, NULL, &relu));
+    CHECK_OK(weir_kernel_create_eltwise(engine, ELTWISE(RELU), NULL, &relu));
     CHECK_OK(weir_graph_add_input(graph, "pixels", &pixels, &in[0]));
     CHECK_OK(weir_graph_add_constant(graph, "weights", weights, &in[1]));
     CHECK_OK(weir_graph_add_kernel(graph, "dense", matmul, in, 2, &dense, 1, &dense_node));

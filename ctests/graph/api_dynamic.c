@@ -395,7 +395,7 @@ static void test_refusals(void) {
     weir_kernel *kernel = open_kernel(engine, "told", make_as_told, &told, NULL, 0, open), *relu = NULL;
     CHECK_CODE(weir_enqueue(stream, kernel, NULL, 0, &rows, 1), WEIR_UNIMPLEMENTED, "the shape of output 0, f32[?,4]");
     weir_kernel_release(kernel);
-    CHECK_OK(weir_kernel_create_relu(engine, NULL, NULL, &relu));
+    CHECK_OK(weir_kernel_create_eltwise(engine, ELTWISE(RELU), NULL, &relu));
     CHECK_CODE(weir_enqueue(stream, relu, &fixed, 1, &rows, 1), WEIR_INVALID_ARGUMENT, "output 0 is a dynamic tensor");
     weir_kernel_release(relu);
     weir_tensor_desc closed = matrix_desc(2, 4);

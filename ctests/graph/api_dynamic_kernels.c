@@ -46,8 +46,8 @@ static weir_program *make_chooser(weir_engine *engine) {
     weir_value in[2], sides[2], both[2], merged[2], best = 0;
     weir_graph *graph = make_graph("chooser");
     CHECK_OK(weir_kernel_create_softmax(engine, &along_rows, NULL, &softmax));
-    CHECK_OK(weir_kernel_create_relu(engine, NULL, NULL, &relu));
-    CHECK_OK(weir_kernel_create_argmax(engine, NULL, NULL, &argmax));
+    CHECK_OK(weir_kernel_create_eltwise(engine, ELTWISE(RELU), NULL, &relu));
+    CHECK_OK(weir_kernel_create_reduce(engine, ARGMAX(-1), NULL, &argmax));
     CHECK_OK(weir_graph_add_input(graph, "batch", &batch, &in[0]));
     CHECK_OK(weir_graph_add_input(graph, "which", &one, &in[1]));
     CHECK_OK(weir_graph_add_switch(graph, "switch", in[0], in[1], &sides[0], &sides[1], NULL));

@@ -44,7 +44,7 @@ static weir_program *make_inner(weir_engine *engine, adder *a) {
     weir_graph *graph = make_graph("inner graph");
     weir_value x, branch[2], y;
     char name[16];
-    CHECK_OK(weir_kernel_create_add(engine, NULL, NULL, &sum));
+    CHECK_OK(weir_kernel_create_binary(engine, BINARY(ADD), NULL, &sum));
     CHECK_OK(weir_graph_add_input(graph, "x", &desc, &x));
     for (int i = 0; i < 2; i++) {
         branch[i] = x;

@@ -39,7 +39,7 @@ static weir_program *compile_graph(weir_graph *graph, weir_engine *engine) {
 static weir_value add_sum(weir_graph *graph, weir_engine *engine, const weir_value *values, int wide) {
     weir_kernel *add = NULL;
     weir_value sum = values[0];
-    CHECK_OK(weir_kernel_create_add(engine, NULL, NULL, &add));
+    CHECK_OK(weir_kernel_create_binary(engine, BINARY(ADD), NULL, &add));
     for (int i = 1; i < wide; i++) {
         weir_value both[2] = {sum, values[i]};
         char name[16];

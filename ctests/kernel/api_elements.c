@@ -169,7 +169,7 @@ static void test_quantization(const station *t) {
     static const float x[6] = {1.0f, 10.0f, -0.26f, 1e9f, NAN, -1000.0f}, steps[2] = {0.5f, 4.0f};
     static const int8_t want[6] = {5, -2, 2, 127, 0, -128};
     weir_quantize_desc there = {.struct_size = sizeof there, .flags = WEIR_QUANTIZE_ZERO_POINT, .dtype = WEIR_S8, .axis = -1};
-    weir_dequantize_desc back = {.struct_size = sizeof back, .flags = WEIR_QUANTIZE_ZERO_POINT, .axis = -1};
+    weir_quantize_desc back = {.struct_size = sizeof back, .flags = WEIR_QUANTIZE_ZERO_POINT | WEIR_QUANTIZE_DEQUANTIZE, .axis = -1};
     weir_tensor *in = values(t, matrix_desc(3, 2), x), *scale = values(t, vector_desc(2), steps);
     weir_tensor *zero = make_tensor(t->engine, make_desc(WEIR_S32, 1, 2, 0, 0));
     weir_tensor *bytes = make_tensor(t->engine, make_desc(WEIR_S8, 2, 3, 2, 0)), *out = make_tensor(t->engine, matrix_desc(3, 2));
@@ -179,7 +179,7 @@ static void test_quantization(const station *t) {
     CHECK_OK(weir_kernel_create_quantize(t->engine, &there, NULL, &kernel));
     run_once(t, kernel, (weir_tensor *[]){in, scale, zero}, 3, bytes);
     for (int i = 0; i < 6; i++) CHECK_EQ(((int8_t *)data_of(bytes))[i], want[i]);
-    CHECK_OK(weir_kernel_create_dequantize(t->engine, &back, NULL, &kernel));
+    CHECK_OK(weir_kernel_create_quantize(t->engine, &back, NULL, &kernel));
     run_once(t, kernel, (weir_tensor *[]){bytes, scale, zero}, 3, out);
     for (int i = 0; i < 3; i++) CHECK(fabsf(floats(out)[i] - x[i]) <= steps[i % 2] / 2);
     CHECK(floats(out)[3] == (127 + 4) * 4.0f && floats(out)[5] == (-128 + 4) * 4.0f);
@@ -235,7 +235,7 @@ static void test_refusals(const station *t) {
     CHECK_CODE(weir_enqueue(t->stream, kernel, &head, 1, &part, 1), WEIR_INVALID_ARGUMENT, "shares a part of its memory with input 0");
     CHECK(floats(x)[3] == before);
     s32 = make_tensor(t->engine, make_desc(WEIR_S32, 1, 8, 0, 0));
-    CHECK_CODE(weir_enqueue(t->stream, kernel, &s32, 1, &s32, 1), WEIR_INVALID_ARGUMENT, "input 0: expected f32, bf16 or f16 elements, got s32[8]");
+    CHECK_CODE(weir_enqueue(t->stream, kernel, &s32, 1, &s32, 1), WEIR_INVALID_ARGUMENT, "input 0: expected f32, f16 or bf16 elements, got s32[8]");
     weir_kernel_release(kernel);
     kernel = binary(t, WEIR_BINARY_LT);
     bytes = make_tensor(t->engine, make_desc(WEIR_BOOL, 1, 8, 0, 0));

@@ -152,13 +152,26 @@ static void test_norm_and_log_softmax(const place *t) {
         double expected = (i % 2 == 0 ? 0 : -4) - log(2 + 2 * exp(-4));
         CHECK(fabs((double)floats(y)[i] - expected) < 1e-6);
     }
-    softmax.struct_size = 16; /* a header without flags */
-    CHECK_OK(weir_kernel_create_softmax(t->engine, &softmax, NULL, &kernel));
-    run_once(t, kernel, in, 1, y);
-    CHECK(fabsf(floats(y)[0] + floats(y)[1] - 0.5f) < 1e-6f);
     weir_tensor_release(in[0]);
     weir_tensor_release(in[1]);
     weir_tensor_release(y);
+}
+
+/* From both ends, with the element and without. */
+static void test_cumsum(const place *t) {
+    static const float x[6] = {1, 2, 4, 8, 16, 32};
+    static const float want[4][6] = {{1, 3, 7, 8, 24, 56}, {0, 1, 3, 0, 8, 24}, {7, 6, 4, 56, 48, 32}, {6, 4, 0, 48, 32, 0}};
+    weir_tensor *in = make_tensor(t->engine, matrix_desc(2, 3)), *out = make_tensor(t->engine, matrix_desc(2, 3));
+    memcpy(floats(in), x, sizeof x);
+    for (uint64_t flags = 0; flags < 4; flags++) {
+        weir_cumsum_desc desc = {.struct_size = sizeof desc, .axis = 1, .flags = flags};
+        weir_kernel *kernel = NULL;
+        CHECK_OK(weir_kernel_create_cumsum(t->engine, flags == 0 ? NULL : &desc, NULL, &kernel));
+        run_once(t, kernel, &in, 1, out);
+        CHECK(memcmp(floats(out), want[flags], sizeof x) == 0);
+    }
+    weir_tensor_release(in);
+    weir_tensor_release(out);
 }
 
 /* Relu, a reshape, and a transposition in a graph; and a tensor that is reshaped to itself on a stream. */
@@ -169,7 +182,7 @@ static void test_reshape(const place *t) {
     weir_graph *graph = make_graph("reshape");
     weir_value x, h, r, y;
     weir_tensor *in = make_tensor(t->engine, line), *out = make_tensor(t->engine, matrix_desc(4, 3));
-    CHECK_OK(weir_kernel_create_relu(t->engine, NULL, NULL, &relu));
+    CHECK_OK(weir_kernel_create_eltwise(t->engine, ELTWISE(RELU), NULL, &relu));
     CHECK_OK(weir_kernel_create_reshape(t->engine, &desc, NULL, &reshape));
     CHECK_OK(weir_kernel_create_transpose(t->engine, NULL, NULL, &transpose));
     CHECK_OK(weir_graph_add_input(graph, "x", &line, &x));
@@ -209,6 +222,7 @@ int main(void) {
     test_gather(&t);
     test_reduce(&t);
     test_norm_and_log_softmax(&t);
+    test_cumsum(&t);
     test_reshape(&t);
     weir_stream_release(t.stream);
     weir_engine_release(t.engine);

@@ -283,7 +283,7 @@ static void programs(void) {
     weir_kernel *add = NULL;
     weir_value in = {0}, twice = {0};
     weir_program *program = NULL;
-    CHECK_OK(weir_kernel_create_add(device, NULL, NULL, &add));
+    CHECK_OK(weir_kernel_create_binary(device, BINARY(ADD), NULL, &add));
     CHECK_OK(weir_graph_add_input(graph, "in", &desc, &in));
     const weir_value both[] = {in, in};
     CHECK_OK(weir_graph_add_kernel(graph, "twice", add, both, 2, &twice, 1, NULL));

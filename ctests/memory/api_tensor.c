@@ -101,7 +101,7 @@ static void test_caller_memory(void) {
     CHECK(none == NULL);
     CHECK_EQ(atomic_load(&released), 0);
 
-    CHECK_OK(weir_kernel_create_relu(engine, NULL, NULL, &relu));
+    CHECK_OK(weir_kernel_create_eltwise(engine, ELTWISE(RELU), NULL, &relu));
     CHECK_OK(weir_enqueue(stream, relu, &x, 1, &y, 1));
     CHECK_OK(weir_tensor_retain(x));
     weir_tensor_release(x);

@@ -410,22 +410,11 @@ OFFSET(weir_matmul_desc, activation, 16);
 OFFSET(weir_matmul_desc, reserved, 20);
 OFFSET(weir_matmul_desc, weights, 24);
 
-SIZE(weir_add_desc, 8);
-OFFSET(weir_add_desc, struct_size, 0);
-
-SIZE(weir_relu_desc, 8);
-OFFSET(weir_relu_desc, struct_size, 0);
-
 SIZE(weir_softmax_desc, 24);
 OFFSET(weir_softmax_desc, struct_size, 0);
 OFFSET(weir_softmax_desc, axis, 8);
 OFFSET(weir_softmax_desc, reserved, 12);
 OFFSET(weir_softmax_desc, flags, 16);
-
-SIZE(weir_argmax_desc, 16);
-OFFSET(weir_argmax_desc, struct_size, 0);
-OFFSET(weir_argmax_desc, axis, 8);
-OFFSET(weir_argmax_desc, reserved, 12);
 
 SIZE(weir_eltwise_desc, 24);
 OFFSET(weir_eltwise_desc, struct_size, 0);
@@ -455,11 +444,6 @@ OFFSET(weir_quantize_desc, flags, 8);
 OFFSET(weir_quantize_desc, dtype, 16);
 OFFSET(weir_quantize_desc, axis, 20);
 
-SIZE(weir_dequantize_desc, 24);
-OFFSET(weir_dequantize_desc, struct_size, 0);
-OFFSET(weir_dequantize_desc, flags, 8);
-OFFSET(weir_dequantize_desc, dtype, 16);
-OFFSET(weir_dequantize_desc, axis, 20);
 SIZE(weir_transpose_desc, 48);
 OFFSET(weir_transpose_desc, struct_size, 0);
 OFFSET(weir_transpose_desc, rank, 8);
@@ -514,6 +498,11 @@ OFFSET(weir_norm_desc, op, 16);
 OFFSET(weir_norm_desc, axis, 20);
 OFFSET(weir_norm_desc, groups, 24);
 OFFSET(weir_norm_desc, epsilon, 28);
+SIZE(weir_cumsum_desc, 24);
+OFFSET(weir_cumsum_desc, struct_size, 0);
+OFFSET(weir_cumsum_desc, axis, 8);
+OFFSET(weir_cumsum_desc, reserved, 12);
+OFFSET(weir_cumsum_desc, flags, 16);
 SIZE(weir_conv_desc, 104);
 OFFSET(weir_conv_desc, struct_size, 0);
 OFFSET(weir_conv_desc, flags, 8);

@@ -186,7 +186,7 @@ static void test_settings_go_first(void) {
     weir_engine_attr_destroy(engine_attr);
     CHECK_OK(weir_stream_create(engine, 0, stream_attr, &stream));
     weir_stream_attr_destroy(stream_attr);
-    CHECK_OK(weir_kernel_create_relu(engine, NULL, &options, &kernel));
+    CHECK_OK(weir_kernel_create_eltwise(engine, ELTWISE(RELU), &options, &kernel));
     weir_engine_release(engine);
     CHECK_OK(weir_stream_get_engine(stream, &engine)); /* the stream keeps it, and it keeps the pool */
     CHECK_OK(weir_engine_get_threadpool(engine, &pool));

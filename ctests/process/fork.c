@@ -30,7 +30,7 @@ static inherited make_all(void) {
     i.stream = make_stream(i.engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
     i.event = make_event(i.engine, WEIR_EVENT_DEFAULT);
     i.tensor = make_tensor(i.engine, desc);
-    CHECK_OK(weir_kernel_create_relu(i.engine, NULL, NULL, &i.kernel));
+    CHECK_OK(weir_kernel_create_eltwise(i.engine, ELTWISE(RELU), NULL, &i.kernel));
     i.graph = make_graph("inherited");
     CHECK_OK(weir_graph_add_input(i.graph, "x", &desc, &x));
     CHECK_OK(weir_graph_add_kernel(i.graph, "relu", i.kernel, &x, 1, &y, 1, NULL));

@@ -40,8 +40,8 @@ static void make_and_run(weir_threadpool *pool) {
     weir_tensor *tensors[4];
     weir_graph *branches[2];
     weir_value x, y, flag, out;
-    CHECK_OK(weir_kernel_create_add(engine, NULL, NULL, &add));
-    CHECK_OK(weir_kernel_create_relu(engine, NULL, NULL, &relu));
+    CHECK_OK(weir_kernel_create_binary(engine, BINARY(ADD), NULL, &add));
+    CHECK_OK(weir_kernel_create_eltwise(engine, ELTWISE(RELU), NULL, &relu));
     weir_tensor *given[2] = {make_tensor(engine, flag_desc), make_tensor(engine, desc)};
     for (int i = 0; i < 4; i++) tensors[i] = make_tensor(engine, desc);
     void *is_set = NULL;

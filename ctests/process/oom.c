@@ -135,7 +135,7 @@ static weir_status make_work(cast *c) {
     host.inputs = host.outputs = &square;
     const weir_kernel_options options = {.struct_size = sizeof options, .name = "a name"};
     TRY(weir_kernel_create_matmul(c->engine, &with_bias, &options, &c->matmul));
-    TRY(weir_kernel_create_add(c->engine, NULL, NULL, &c->add));
+    TRY(weir_kernel_create_binary(c->engine, BINARY(ADD), NULL, &c->add));
     TRY(weir_kernel_create_host(c->engine, &host, &c->host));
     TRY(weir_graph_create("graph", &c->graph));
     TRY(weir_graph_add_input(c->graph, "x", &square, &in[0]));

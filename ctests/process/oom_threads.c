@@ -85,8 +85,8 @@ static int make_objects(rig *r) {
     TRY(weir_stream_create(r->own, WEIR_STREAM_ASYNCHRONOUS, NULL, &r->lane));
     TRY(weir_stream_create(r->device, 0, NULL, &r->queue));
     TRY(weir_event_create(r->device, WEIR_EVENT_DEFAULT, &r->event));
-    TRY(weir_kernel_create_add(r->engine, NULL, NULL, &r->add));
-    TRY(weir_kernel_create_add(r->device, NULL, NULL, &r->add_there));
+    TRY(weir_kernel_create_binary(r->engine, BINARY(ADD), NULL, &r->add));
+    TRY(weir_kernel_create_binary(r->device, BINARY(ADD), NULL, &r->add_there));
     TRY(weir_tensor_create(r->engine, &desc, NULL, &r->x));
     TRY(weir_tensor_create(r->engine, &desc, NULL, &r->y));
     TRY(weir_tensor_create(r->engine, &desc, NULL, &r->z));

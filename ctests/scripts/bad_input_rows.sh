@@ -4,6 +4,7 @@
 #   bad_input_rows.sh <libweir.so> <source>...
 #
 # Every exported function has a row in the sources of the bad-input test: a line that begins with ROW(weir_function, ...
+# Operators have rows by the list of operators.h.
 
 set -eu
 
@@ -15,7 +16,8 @@ trap 'rm -rf "$work"' EXIT
 
 nm -D --defined-only "$library" >"$work/nm"
 awk '{ print $NF }' "$work/nm" | sort -u >"$work/exported"
-sed -n 's/^[[:space:]]*ROW(\(weir_[a-z0-9_]*\).*/\1/p' "$@" | sort >"$work/rows"
+sed -n -e 's/^[[:space:]]*ROW(\(weir_[a-z0-9_]*\).*/\1/p' \
+    -e 's/^[[:space:]]*X(\([a-z0-9_]*\), [01]).*/weir_kernel_create_\1/p' "$@" | sort >"$work/rows"
 sort -u "$work/rows" >"$work/covered"
 
 if [ ! -s "$work/exported" ] || ! diff "$work/exported" "$work/covered" >"$work/diff"; then

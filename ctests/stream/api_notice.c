@@ -688,13 +688,13 @@ static weir_program *make_double(weir_engine *host, weir_engine *engine, int wit
     weir_kernel *add = NULL;
     weir_program *program = NULL;
     weir_value x, in[2], y;
-    CHECK_OK(weir_kernel_create_add(engine, NULL, NULL, &add));
+    CHECK_OK(weir_kernel_create_binary(engine, BINARY(ADD), NULL, &add));
     CHECK_OK(weir_graph_add_input(graph, "x", &desc, &x));
     in[0] = in[1] = x;
     CHECK_OK(weir_graph_add_kernel(graph, "sum", add, in, 2, &y, 1, NULL));
     if (with_cpu) {
         weir_kernel *on_host = NULL;
-        CHECK_OK(weir_kernel_create_relu(host, NULL, NULL, &on_host));
+        CHECK_OK(weir_kernel_create_eltwise(host, ELTWISE(RELU), NULL, &on_host));
         CHECK_OK(weir_graph_add_kernel(graph, "relu", on_host, &y, 1, &y, 1, NULL));
         weir_kernel_release(on_host);
     }

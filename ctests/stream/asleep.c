@@ -124,7 +124,7 @@ static void beside_a_device(weir_engine *cpu, weir_threadpool *pool, const char 
     weir_engine_attr_destroy(attr);
     engines[0] = cpu, engines[1] = device;
     weir_graph *graph = make_graph("device");
-    CHECK_OK(weir_kernel_create_relu(device, NULL, NULL, &relu));
+    CHECK_OK(weir_kernel_create_eltwise(device, ELTWISE(RELU), NULL, &relu));
     CHECK_OK(weir_graph_add_input(graph, "in", &desc, &in));
     CHECK_OK(weir_graph_add_kernel(graph, "relu", relu, &in, 1, &out, 1, NULL));
     CHECK_OK(weir_graph_add_output(graph, "out", out));

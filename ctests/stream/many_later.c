@@ -30,7 +30,7 @@ static world *make_world(weir_threadpool *pool, how how) {
     weir_kernel *second = make_later_kernel(w->engine, "second", &w->second), *relu = NULL;
     weir_graph *graph = make_graph("late");
     weir_value v;
-    CHECK_OK(weir_kernel_create_relu(w->engine, NULL, NULL, &relu));
+    CHECK_OK(weir_kernel_create_eltwise(w->engine, ELTWISE(RELU), NULL, &relu));
     CHECK_OK(weir_graph_add_input(graph, "x", &desc, &v));
     CHECK_OK(weir_graph_add_kernel(graph, "first", first, &v, 1, &v, 1, NULL));
     CHECK_OK(weir_graph_add_kernel(graph, "relu", relu, &v, 1, &v, 1, NULL));

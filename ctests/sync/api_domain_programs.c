@@ -52,7 +52,7 @@ static weir_program *make_program(weir_engine *cpu, weir_engine *device, gate *f
     weir_program *program = NULL;
     weir_value value, pair[2];
     char name[16];
-    CHECK_OK(weir_kernel_create_add(device, NULL, NULL, &add));
+    CHECK_OK(weir_kernel_create_binary(device, BINARY(ADD), NULL, &add));
     CHECK_OK(weir_graph_add_input(graph, "x", &desc, &value));
     if (first != NULL) {
         weir_host_kernel_desc kernel_desc = make_kernel_desc("gate", compute, first);
@@ -218,7 +218,7 @@ static void test_texts(void) {
 
     weir_tensor *there = make_tensor(p.device, vector_desc(WIDTH));
     weir_kernel *relu = NULL;
-    CHECK_OK(weir_kernel_create_relu(p.cpu, NULL, NULL, &relu));
+    CHECK_OK(weir_kernel_create_eltwise(p.cpu, ELTWISE(RELU), NULL, &relu));
     CHECK_CODE(weir_enqueue(p.stream, relu, &there, 1, &p.out, 1), WEIR_INVALID_ARGUMENT, "plugin/emulated:0");
     CHECK_TEXT(weir_last_error_message(), "framework/host");
     CHECK_CODE(weir_emulated_clear_races(p.cpu), WEIR_FAILED_PRECONDITION, "engine is framework/host, not an emulated one");

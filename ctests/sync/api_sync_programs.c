@@ -69,7 +69,7 @@ static weir_program *make_program(weir_engine *cpu, weir_engine *device, weir_co
     weir_program *program = NULL;
     weir_value x, value, pair[2];
     char name[16];
-    CHECK_OK(weir_kernel_create_add(device, NULL, NULL, &add));
+    CHECK_OK(weir_kernel_create_binary(device, BINARY(ADD), NULL, &add));
     CHECK_OK(weir_graph_add_input(graph, "x", &desc, &x));
     value = x;
     for (int i = 0; i < LENGTH; i++) {

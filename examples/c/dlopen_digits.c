@@ -36,7 +36,7 @@
     X(weir_tensor_release)         \
     X(weir_kernel_create_matmul)   \
     X(weir_kernel_create_softmax)  \
-    X(weir_kernel_create_argmax)   \
+    X(weir_kernel_create_reduce)   \
     X(weir_kernel_release)         \
     X(weir_graph_create)           \
     X(weir_graph_destroy)          \
@@ -108,8 +108,8 @@ static weir_value add_layer(weir_graph *graph, weir_engine *engine, const struct
                             bool relu, weir_value input) {
     const weir_tensor_desc weights = {WEIR_F32, 2, {layer->inputs, layer->outputs}};
     const weir_tensor_desc bias = {WEIR_F32, 1, {layer->outputs}};
-    const uint64_t flags = WEIR_MATMUL_BIAS | (relu ? WEIR_MATMUL_RELU : 0);
-    const weir_matmul_desc desc = {.struct_size = sizeof desc, .flags = flags};
+    const weir_activation last = relu ? WEIR_ACTIVATION_RELU : WEIR_ACTIVATION_NONE;
+    const weir_matmul_desc desc = {.struct_size = sizeof desc, .flags = WEIR_MATMUL_BIAS, .activation = last};
     weir_kernel *matmul;
     weir_value inputs[3] = {input};
     char name[32];
@@ -125,6 +125,7 @@ static weir_value add_layer(weir_graph *graph, weir_engine *engine, const struct
 /* All scans are one batch here: f32 [count, 64] in, s32 [count] out. */
 static weir_program *compile(const struct dataset *data, weir_engine *engine) {
     const weir_tensor_desc scans = {WEIR_F32, 2, {data->count, DIGITS_PIXELS}};
+    const weir_reduce_desc argmax = {.struct_size = sizeof argmax, .op = WEIR_REDUCE_ARGMAX, .num_axes = 1, .axes = {1}};
     weir_graph *graph;
     weir_kernel *kernel;
     weir_program *program;
@@ -136,7 +137,7 @@ static weir_program *compile(const struct dataset *data, weir_engine *engine) {
     }
     CHECK(api.weir_kernel_create_softmax(engine, NULL, NULL, &kernel));
     value = add_call(graph, "softmax", kernel, &value, 1);
-    CHECK(api.weir_kernel_create_argmax(engine, NULL, NULL, &kernel));
+    CHECK(api.weir_kernel_create_reduce(engine, &argmax, NULL, &kernel));
     value = add_call(graph, "argmax", kernel, &value, 1);
     CHECK(api.weir_graph_add_output(graph, "classes", value));
     CHECK(api.weir_graph_compile(graph, &engine, 1, NULL, &program));

@@ -24,8 +24,8 @@ static weir_value add_layer(weir_graph *graph, weir_engine *engine, const struct
                             bool relu, weir_value input) {
     const weir_tensor_desc weights = {WEIR_F32, 2, {layer->inputs, layer->outputs}};
     const weir_tensor_desc bias = {WEIR_F32, 1, {layer->outputs}};
-    const uint64_t flags = WEIR_MATMUL_BIAS | (relu ? WEIR_MATMUL_RELU : 0);
-    const weir_matmul_desc matmul = {.struct_size = sizeof matmul, .flags = flags};
+    const weir_activation last = relu ? WEIR_ACTIVATION_RELU : WEIR_ACTIVATION_NONE;
+    const weir_matmul_desc matmul = {.struct_size = sizeof matmul, .flags = WEIR_MATMUL_BIAS, .activation = last};
     weir_kernel *kernel;
     weir_value inputs[3] = {input}, output;
     char name[32];
@@ -44,6 +44,7 @@ static weir_value add_layer(weir_graph *graph, weir_engine *engine, const struct
 weir_program *network_compile(const struct dataset *dataset, weir_engine *engine, int64_t batch,
                               const weir_compile_options *options) {
     const weir_tensor_desc scans = {WEIR_F32, 2, {batch, DIGITS_PIXELS}};
+    const weir_reduce_desc best = {.struct_size = sizeof best, .op = WEIR_REDUCE_ARGMAX, .num_axes = 1, .axes = {1}};
     weir_graph *graph;
     weir_kernel *softmax, *argmax;
     weir_program *program;
@@ -56,7 +57,7 @@ weir_program *network_compile(const struct dataset *dataset, weir_engine *engine
     }
     CHECK(weir_kernel_create_softmax(engine, NULL, NULL, &softmax));
     CHECK(weir_graph_add_kernel(graph, "softmax", softmax, &value, 1, &probabilities, 1, NULL));
-    CHECK(weir_kernel_create_argmax(engine, NULL, NULL, &argmax));
+    CHECK(weir_kernel_create_reduce(engine, &best, NULL, &argmax));
     CHECK(weir_graph_add_kernel(graph, "argmax", argmax, &probabilities, 1, &classes, 1, NULL));
 
     /* In the order of enum network_output. */

@@ -62,8 +62,8 @@ static void network_make(struct network *network, weir_engine *engine, weir_engi
         const weir_tensor_desc weights = {WEIR_F32, 2, {layer->inputs, layer->outputs}};
         const weir_tensor_desc bias = {WEIR_F32, 1, {layer->outputs}};
         const weir_tensor_desc output = {WEIR_F32, 2, {rows, layer->outputs}};
-        const uint64_t relu = i + 1 < dataset->num_layers ? WEIR_MATMUL_RELU : 0;
-        const weir_matmul_desc matmul = {.struct_size = sizeof matmul, .flags = WEIR_MATMUL_BIAS | relu};
+        const weir_activation last = i + 1 < dataset->num_layers ? WEIR_ACTIVATION_RELU : WEIR_ACTIVATION_NONE;
+        const weir_matmul_desc matmul = {.struct_size = sizeof matmul, .flags = WEIR_MATMUL_BIAS, .activation = last};
         network->parameters[network->num_steps][0] = uploaded(network, cpu, &weights, layer->weights);
         network->parameters[network->num_steps][1] = uploaded(network, cpu, &bias, layer->bias);
         CHECK(weir_kernel_create_matmul(engine, &matmul, NULL, &kernel));
@@ -72,7 +72,8 @@ static void network_make(struct network *network, weir_engine *engine, weir_engi
     const weir_tensor_desc probabilities = {WEIR_F32, 2, {rows, DIGITS_CLASSES}};
     CHECK(weir_kernel_create_softmax(engine, NULL, NULL, &kernel));
     add_step(network, kernel, &probabilities);
-    CHECK(weir_kernel_create_argmax(engine, NULL, NULL, &kernel));
+    const weir_reduce_desc argmax = {.struct_size = sizeof argmax, .op = WEIR_REDUCE_ARGMAX, .num_axes = 1, .axes = {-1}};
+    CHECK(weir_kernel_create_reduce(engine, &argmax, NULL, &kernel));
     add_step(network, kernel, &classes);
 }
 

@@ -158,28 +158,34 @@ static bool is(const weir_device_recipe *recipe, const char *operation) {
 
 /* Fills the request; false if there is no such kernel here. */
 static bool find_kernel(const weir_device_recipe *recipe, struct remote_request *request) {
-    if (is(recipe, "add")) {
+    if (is(recipe, "binary")) {
+        weir_binary_desc desc;
+        read_attributes(recipe, &desc, sizeof desc);
         request->operation = REMOTE_ADD;
-    } else if (is(recipe, "relu")) {
+        return desc.op == WEIR_BINARY_ADD;
+    } else if (is(recipe, "eltwise")) {
+        weir_eltwise_desc desc;
+        read_attributes(recipe, &desc, sizeof desc);
         request->operation = REMOTE_RELU;
+        return desc.op == WEIR_ELTWISE_RELU && desc.alpha == 0;
     } else if (is(recipe, "matmul")) {
         weir_matmul_desc desc;
         read_attributes(recipe, &desc, sizeof desc);
         request->operation = REMOTE_MATMUL;
         request->bias = (desc.flags & WEIR_MATMUL_BIAS) != 0;
-        request->relu = (desc.flags & WEIR_MATMUL_RELU) != 0;
-        uint64_t known = WEIR_MATMUL_BIAS | WEIR_MATMUL_RELU;
-        return (desc.flags & ~known) == 0 && desc.activation == WEIR_ACTIVATION_NONE && desc.weights == NULL;
+        request->relu = desc.activation == WEIR_ACTIVATION_RELU;
+        bool known = (desc.flags & ~(uint64_t)WEIR_MATMUL_BIAS) == 0 && desc.activation <= WEIR_ACTIVATION_RELU;
+        return known && desc.weights == NULL;
     } else if (is(recipe, "softmax")) {
         weir_softmax_desc desc;
         read_attributes(recipe, &desc, sizeof desc);
         request->operation = REMOTE_SOFTMAX;
         return desc.axis == -1 && desc.flags == 0;
-    } else if (is(recipe, "argmax")) {
-        weir_argmax_desc desc;
+    } else if (is(recipe, "reduce")) {
+        weir_reduce_desc desc;
         read_attributes(recipe, &desc, sizeof desc);
         request->operation = REMOTE_ARGMAX;
-        return desc.axis == -1;
+        return desc.op == WEIR_REDUCE_ARGMAX && desc.flags == 0 && desc.num_axes == 1 && desc.axes[0] == -1;
     } else if (is(recipe, "weir.fail")) {
         request->operation = REMOTE_FAIL;
     } else {

@@ -122,15 +122,16 @@ class Network:
         value = value.value
         for number, (weights, bias) in enumerate(self.data.layers, 1):
             inputs, outputs = sizes[number - 1], sizes[number]
-            flags = weir.WEIR_MATMUL_BIAS | (weir.WEIR_MATMUL_RELU if number < len(self.data.layers) else 0)
-            matmul = sized(weir.weir_matmul_desc, flags=flags)
+            last = weir.WEIR_ACTIVATION_RELU if number < len(self.data.layers) else weir.WEIR_ACTIVATION_NONE
+            matmul = sized(weir.weir_matmul_desc, flags=weir.WEIR_MATMUL_BIAS, activation=last)
             kernel = create(weir.weir_kernel_create_matmul, self.engine, byref(matmul), None)
             weights = self._constant(f"weights {number}", desc(weir, weir.WEIR_F32, inputs, outputs), weights)
             bias = self._constant(f"bias {number}", desc(weir, weir.WEIR_F32, outputs), bias)
             value = self._call(f"layer {number}", kernel, value, weights, bias)
         weir.weir_graph_add_output(self.graph, b"logits", value)
         value = self._call("softmax", create(weir.weir_kernel_create_softmax, self.engine, None, None), value)
-        value = self._call("argmax", create(weir.weir_kernel_create_argmax, self.engine, None, None), value)
+        argmax = sized(weir.weir_reduce_desc, op=weir.WEIR_REDUCE_ARGMAX, num_axes=1, axes=(c_int32 * 8)(1))
+        value = self._call("argmax", create(weir.weir_kernel_create_reduce, self.engine, byref(argmax), None), value)
         weir.weir_graph_add_output(self.graph, b"classes", value)
         options = sized(weir.weir_compile_options, hop_ns=weir.WEIR_HOP_NONE)  # let small work go to the pool too
         return create(weir.weir_graph_compile, self.graph, (c_void_p * 1)(self.engine), 1, byref(options))

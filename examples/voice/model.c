@@ -151,7 +151,8 @@ static weir_graph *build_half(const struct weights *weights, enum weights_half h
     CHECK(weir_kernel_create_lstm(engine, &lstm, NULL, &kernel));
     add_kernel(&b, "lstm", kernel, cell, 7, state, 2);
 
-    CHECK(weir_kernel_create_relu(engine, NULL, NULL, &kernel));
+    const weir_eltwise_desc relu = {.struct_size = sizeof relu, .op = WEIR_ELTWISE_RELU};
+    CHECK(weir_kernel_create_eltwise(engine, &relu, NULL, &kernel));
     add_kernel(&b, "relu", kernel, &state[0], 1, &x, 1);
     x = add_reshape(&b, "units", x, (weir_reshape_desc){.rank = 3, .dims = {1, MODEL_STATE, 1}});
     x = add_conv(&b, "weighted sum", x, WEIGHTS_OUT,

@@ -17,6 +17,7 @@
 #include "ops.h"
 #include "cuda.h"
 #include "engine.hpp"
+#include "operators.h"
 
 namespace weir {
 
@@ -327,38 +328,16 @@ public:
         return builtin(weir_kernel_create_matmul, on, &desc, options);
     }
 
-    // The built-in kernels by their descriptions: zeroed but for what is set; struct_size is filled in here.
+    /// A built-in operator by its description, such as a weir_softmax_desc, zeroed but for what is set; struct_size is
+    /// filled in here.
+#define WEIR_OPERATOR(name, takes_null)                                                               \
+    static kernel of(const engine &on, weir_##name##_desc desc, const kernel_options &options = {}) { \
+        return described(weir_kernel_create_##name, on, desc, options);                               \
+    }
+    WEIR_OPERATORS(WEIR_OPERATOR)
+#undef WEIR_OPERATOR
 
-    static kernel matmul(const engine &on, weir_matmul_desc desc, const kernel_options &options = {}) {
-        return described(weir_kernel_create_matmul, on, desc, options);
-    }
-    static kernel matmul_int8(const engine &on, weir_matmul_int8_desc desc = {},
-                              const kernel_options &options = {}) {
-        return described(weir_kernel_create_matmul_int8, on, desc, options);
-    }
-    static kernel conv(const engine &on, weir_conv_desc desc = {}, const kernel_options &options = {}) {
-        return described(weir_kernel_create_conv, on, desc, options);
-    }
-    static kernel pooling(const engine &on, weir_pooling_desc desc, const kernel_options &options = {}) {
-        return described(weir_kernel_create_pooling, on, desc, options);
-    }
-    static kernel norm(const engine &on, weir_norm_desc desc, const kernel_options &options = {}) {
-        return described(weir_kernel_create_norm, on, desc, options);
-    }
-    static kernel slice(const engine &on, weir_slice_desc desc, const kernel_options &options = {}) {
-        return described(weir_kernel_create_slice, on, desc, options);
-    }
-    static kernel pad(const engine &on, weir_pad_desc desc, const kernel_options &options = {}) {
-        return described(weir_kernel_create_pad, on, desc, options);
-    }
-    static kernel reduce(const engine &on, weir_reduce_desc desc, const kernel_options &options = {}) {
-        return described(weir_kernel_create_reduce, on, desc, options);
-    }
-    static kernel softmax(const engine &on, weir_softmax_desc desc, const kernel_options &options = {}) {
-        return described(weir_kernel_create_softmax, on, desc, options);
-    }
-
-    // And by what is most often said of them.
+    // Some by what is most often said of them.
 
     static kernel eltwise(const engine &on, weir_eltwise_op op, float alpha = 0, float beta = 0,
                           const kernel_options &options = {}) {
@@ -395,11 +374,7 @@ public:
     }
     static kernel dequantize(const engine &on, weir_dtype to = WEIR_F32, std::uint64_t flags = 0, std::int32_t axis = -1,
                              const kernel_options &options = {}) {
-        weir_dequantize_desc desc{};
-        desc.dtype = to;
-        desc.flags = flags;
-        desc.axis = axis;
-        return described(weir_kernel_create_dequantize, on, desc, options);
+        return quantize(on, to, flags | WEIR_QUANTIZE_DEQUANTIZE, axis, options);
     }
     /// Dimension i of the output is dimension permutation[i] of the input; an empty list turns the order round.
     static kernel transpose(const engine &on, list<std::int32_t> permutation = {},
@@ -449,10 +424,10 @@ public:
         return described(weir_kernel_create_gru, on, desc, options);
     }
     static kernel add(const engine &on, const kernel_options &options = {}) {
-        return builtin(weir_kernel_create_add, on, nullptr, options);
+        return binary(on, WEIR_BINARY_ADD, options);
     }
     static kernel relu(const engine &on, const kernel_options &options = {}) {
-        return builtin(weir_kernel_create_relu, on, nullptr, options);
+        return eltwise(on, WEIR_ELTWISE_RELU, 0, 0, options);
     }
     static kernel softmax(const engine &on, std::int32_t axis = -1, const kernel_options &options = {}) {
         auto desc = sized<weir_softmax_desc>();
@@ -460,9 +435,7 @@ public:
         return builtin(weir_kernel_create_softmax, on, &desc, options);
     }
     static kernel argmax(const engine &on, std::int32_t axis = -1, const kernel_options &options = {}) {
-        auto desc = sized<weir_argmax_desc>();
-        desc.axis = axis;
-        return builtin(weir_kernel_create_argmax, on, &desc, options);
+        return reduce(on, WEIR_REDUCE_ARGMAX, {axis}, 0, options);
     }
 
     weir_kernel_info info() const {

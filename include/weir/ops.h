@@ -20,6 +20,12 @@ extern "C" {
  * Products of matrices of floats and of bytes, with weights packed once.
  */
 
+/** Flags of weir_packed_weights_desc. */
+typedef enum weir_packed_weights_flags {
+  /** The tensor is [N, K]. */
+  WEIR_PACKED_WEIGHTS_TRANSPOSED = 1
+} weir_packed_weights_flags;
+
 /** A function applied to each element of a result before it is stored. */
 typedef enum weir_activation_value {
   /** Nothing. */
@@ -44,28 +50,17 @@ typedef enum weir_matmul_flags {
   WEIR_MATMUL_TRANSPOSE_B = 2,
   /** A third input, bias[N], is added to each row. */
   WEIR_MATMUL_BIAS = 4,
-  /**
-   * The result is max(x, 0). A NaN stays a NaN. The same as WEIR_ACTIVATION_RELU, and not together with another
-   * activation.
-   */
-  WEIR_MATMUL_RELU = 8,
   /** The last input, of the shape of C, is added. */
-  WEIR_MATMUL_SUM = 16,
+  WEIR_MATMUL_SUM = 8,
   /** C, bias and addend are f32 even if A and B are f16 or bf16. */
-  WEIR_MATMUL_F32_RESULT = 32,
+  WEIR_MATMUL_F32_RESULT = 16,
   /**
    * f32 factors may be rounded to TF32 (10 bits of fraction) before they are multiplied, where the device has units
    * for it and is faster with them: on CUDA engines with cuBLASLt. No effect elsewhere. Without this flag f32
    * products use all bits.
    */
-  WEIR_MATMUL_ALLOW_TF32 = 64
+  WEIR_MATMUL_ALLOW_TF32 = 32
 } weir_matmul_flags;
-
-/** Flags of weir_packed_weights_desc. */
-typedef enum weir_packed_weights_flags {
-  /** The tensor is [N, K]. */
-  WEIR_PACKED_WEIGHTS_TRANSPOSED = 1
-} weir_packed_weights_flags;
 
 /** Flags of weir_matmul_int8_desc. */
 typedef enum weir_matmul_int8_flags {
@@ -110,14 +105,6 @@ typedef struct weir_matmul_desc {
   weir_packed_weights *weights;
 } weir_matmul_desc;
 
-/** Descriptor of packed weights: B of a matrix product, packed from a tensor [K, N] of f32, f16, bf16 or s8. */
-typedef struct weir_packed_weights_desc {
-  /** sizeof(weir_packed_weights_desc) of the caller's header. */
-  size_t struct_size;
-  /** OR of weir_packed_weights_flags. */
-  uint64_t flags;
-} weir_packed_weights_desc;
-
 /**
  * Matrix product of bytes: C[..., M, N] = saturate(round(scale * scales[N] * ((A[..., M, K] - zero_a) * (B[K, N] -
  * zero_b) + bias[N])) + zero_c), with A of u8 or s8 and B of s8.
@@ -150,13 +137,20 @@ typedef struct weir_matmul_int8_desc {
   weir_packed_weights *weights;
 } weir_matmul_int8_desc;
 
+/** Descriptor of packed weights: B of a matrix product, packed from a tensor [K, N] of f32, f16, bf16 or s8. */
+typedef struct weir_packed_weights_desc {
+  /** sizeof(weir_packed_weights_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_packed_weights_flags. */
+  uint64_t flags;
+} weir_packed_weights_desc;
+
 /**
- * Creates a matrix product, see weir_matmul_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
- * flags.
+ * Creates a matrix product, see weir_matmul_desc. Shapes are checked when it is enqueued or compiled. NULL desc =
+ * no flags. The kernel keeps desc->weights alive.
  *
- * Ownership: desc and options are copied, and the kernel keeps desc->weights alive. Errors: INVALID_ARGUMENT (NULL,
- * struct_size, unknown flags or activation, reserved not 0, weights that are of s8, are to be transposed or are of
- * another engine's device, WEIR_MAX_ISA).
+ * Errors: INVALID_ARGUMENT (unknown flags or activation, reserved not 0, weights that are of s8, are to be
+ * transposed or are of another engine's device).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -164,6 +158,20 @@ weir_status weir_kernel_create_matmul(weir_engine *engine,
                                       const weir_matmul_desc *desc,
                                       const weir_kernel_options *options,
                                       weir_kernel **out_kernel);
+
+/**
+ * Creates an int8 matrix product, see weir_matmul_int8_desc. Shapes are checked when it is enqueued or compiled.
+ * NULL desc = 32-bit sums, no zero points. The kernel keeps desc->weights alive.
+ *
+ * Errors: INVALID_ARGUMENT (unknown flags or type, reserved not 0, a scale that is not finite, weights that are
+ * not s8, are to be transposed or are of another engine's device); OUT_OF_RANGE (zero points).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_matmul_int8(weir_engine *engine,
+                                           const weir_matmul_int8_desc *desc,
+                                           const weir_kernel_options *options,
+                                           weir_kernel **out_kernel);
 
 /**
  * Packs the weights of matrix products: a tensor [K, N] of f32, f16, bf16 or s8, as desc says; NULL desc = not
@@ -195,24 +203,39 @@ WEIR_NODISCARD
 weir_status weir_packed_weights_get_size(const weir_packed_weights *weights,
                                          size_t *out_bytes);
 
-/**
- * Creates an int8 matrix product, see weir_matmul_int8_desc. Shapes are checked when it is enqueued or compiled. NULL
- * desc = 32-bit sums, no zero points.
- *
- * Ownership: desc and options are copied, and the kernel keeps desc->weights alive. Errors: INVALID_ARGUMENT (NULL,
- * struct_size, unknown flags or type, reserved not 0, a scale that is not finite, weights that are not s8, are to be
- * transposed or are of another engine's device, WEIR_MAX_ISA); OUT_OF_RANGE (zero points).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_kernel_create_matmul_int8(weir_engine *engine,
-                                           const weir_matmul_int8_desc *desc,
-                                           const weir_kernel_options *options,
-                                           weir_kernel **out_kernel);
-
 /* ---- Elements -----------------------------------------------------------------------------------------------------
  * Functions of one element or two, selection, conversion and quantization.
  */
+
+/** Binary elementwise functions. */
+typedef enum weir_binary_op_value {
+  /** a + b. */
+  WEIR_BINARY_ADD = 1,
+  /** a - b. */
+  WEIR_BINARY_SUB = 2,
+  /** a b. */
+  WEIR_BINARY_MUL = 3,
+  /** a / b. */
+  WEIR_BINARY_DIV = 4,
+  /** The lesser one; a NaN if one is NaN. */
+  WEIR_BINARY_MIN = 5,
+  /** The greater one; a NaN if one is NaN. */
+  WEIR_BINARY_MAX = 6,
+  /** a^b, as the pow of C. */
+  WEIR_BINARY_POW = 7,
+  /** a == b. */
+  WEIR_BINARY_EQ = 8,
+  /** a != b: also if one is NaN, where all other comparisons are false. */
+  WEIR_BINARY_NE = 9,
+  /** a < b. */
+  WEIR_BINARY_LT = 10,
+  /** a <= b. */
+  WEIR_BINARY_LE = 11,
+  /** a > b. */
+  WEIR_BINARY_GT = 12,
+  /** a >= b. */
+  WEIR_BINARY_GE = 13
+} weir_binary_op_value;
 
 /**
  * Unary functions of x, with the parameters alpha (a) and beta (b) of weir_eltwise_desc where the formula names them.
@@ -263,56 +286,13 @@ typedef enum weir_eltwise_op_value {
   WEIR_ELTWISE_SOFTPLUS = 21
 } weir_eltwise_op_value;
 
-/** Binary elementwise functions. */
-typedef enum weir_binary_op_value {
-  /** a + b. */
-  WEIR_BINARY_ADD = 1,
-  /** a - b. */
-  WEIR_BINARY_SUB = 2,
-  /** a b. */
-  WEIR_BINARY_MUL = 3,
-  /** a / b. */
-  WEIR_BINARY_DIV = 4,
-  /** The lesser one; a NaN if one is NaN. */
-  WEIR_BINARY_MIN = 5,
-  /** The greater one; a NaN if one is NaN. */
-  WEIR_BINARY_MAX = 6,
-  /** a^b, as the pow of C. */
-  WEIR_BINARY_POW = 7,
-  /** a == b. */
-  WEIR_BINARY_EQ = 8,
-  /** a != b: also if one is NaN, where all other comparisons are false. */
-  WEIR_BINARY_NE = 9,
-  /** a < b. */
-  WEIR_BINARY_LT = 10,
-  /** a <= b. */
-  WEIR_BINARY_LE = 11,
-  /** a > b. */
-  WEIR_BINARY_GT = 12,
-  /** a >= b. */
-  WEIR_BINARY_GE = 13
-} weir_binary_op_value;
-
-/** Flags of weir_quantize_desc and weir_dequantize_desc. */
+/** Flags of weir_quantize_desc. */
 typedef enum weir_quantize_flags {
   /** A third input, zero_point. Without it zero points are 0. */
-  WEIR_QUANTIZE_ZERO_POINT = 1
+  WEIR_QUANTIZE_ZERO_POINT = 1,
+  /** From integers to floats. */
+  WEIR_QUANTIZE_DEQUANTIZE = 2
 } weir_quantize_flags;
-
-/**
- * Sum of two tensors, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 is broadcast.
- * f32. Inputs: a, b. Output: a + b.
- */
-typedef struct weir_add_desc {
-  /** sizeof(weir_add_desc) of the caller's header. */
-  size_t struct_size;
-} weir_add_desc;
-
-/** Rectifier: max(x, 0), element by element; a NaN stays a NaN. f32. Input: x. Output: as x. */
-typedef struct weir_relu_desc {
-  /** sizeof(weir_relu_desc) of the caller's header. */
-  size_t struct_size;
-} weir_relu_desc;
 
 /** A unary elementwise function: one of enum weir_eltwise_op_value. */
 typedef uint32_t weir_eltwise_op;
@@ -386,7 +366,8 @@ typedef struct weir_convert_desc {
 
 /**
  * Quantization: round(x / scale) + zero_point, saturated. Inputs: x, f32, bf16 or f16; scale, f32; with
- * WEIR_QUANTIZE_ZERO_POINT zero_point, s32. Output: the shape of x, s8, u8 or s32.
+ * WEIR_QUANTIZE_ZERO_POINT zero_point, s32. Output: the shape of x, s8, u8 or s32. With WEIR_QUANTIZE_DEQUANTIZE the
+ * way back: (x - zero_point) scale, computed in f32, from s8, u8 or s32 to f32, bf16 or f16.
  *
  * scale and zero_point have one element (of rank 0 or 1), for the whole tensor, or as many as x has along the axis.
  * Rounding is to nearest, ties to even; a NaN becomes 0. A zero point beyond 2^24 is rounded to f32.
@@ -396,48 +377,17 @@ typedef struct weir_quantize_desc {
   size_t struct_size;
   /** OR of weir_quantize_flags. */
   uint64_t flags;
-  /** The type of the output. */
+  /** The type of the output; for a dequantization 0 stands for WEIR_F32. */
   weir_dtype dtype;
   /** The axis of scale and zero_point, unless they have one element; negative counts from the end, -1 = last. */
   int32_t axis;
 } weir_quantize_desc;
 
 /**
- * Dequantization: (x - zero_point) scale. Inputs: x, s8, u8 or s32; scale and zero_point as in weir_quantize_desc.
- * Output: the shape of x, f32, bf16 or f16. Computed in f32.
- */
-typedef struct weir_dequantize_desc {
-  /** sizeof(weir_dequantize_desc) of the caller's header. */
-  size_t struct_size;
-  /** OR of weir_quantize_flags. */
-  uint64_t flags;
-  /** The type of the output; 0 stands for WEIR_F32. */
-  weir_dtype dtype;
-  /** As in weir_quantize_desc. */
-  int32_t axis;
-} weir_dequantize_desc;
-
-/** Creates a sum of two tensors, see weir_add_desc. desc may be NULL. */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_kernel_create_add(weir_engine *engine,
-                                   const weir_add_desc *desc,
-                                   const weir_kernel_options *options,
-                                   weir_kernel **out_kernel);
-
-/** Creates a rectifier, see weir_relu_desc. desc may be NULL. */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_kernel_create_relu(weir_engine *engine,
-                                    const weir_relu_desc *desc,
-                                    const weir_kernel_options *options,
-                                    weir_kernel **out_kernel);
-
-/**
  * Creates a unary elementwise function, see weir_eltwise_desc.
  *
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown op, a parameter that is NaN or that the function does not have,
- * alpha 0 for WEIR_ELTWISE_SOFTPLUS, reserved not 0, WEIR_MAX_ISA).
+ * Errors: INVALID_ARGUMENT (unknown op, a parameter that is NaN or that the function does not have, alpha 0 for
+ * WEIR_ELTWISE_SOFTPLUS, reserved not 0).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -449,7 +399,7 @@ weir_status weir_kernel_create_eltwise(weir_engine *engine,
 /**
  * Creates a binary elementwise function, see weir_binary_desc.
  *
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown op, reserved not 0, WEIR_MAX_ISA).
+ * Errors: INVALID_ARGUMENT (unknown op, reserved not 0).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -469,7 +419,7 @@ weir_status weir_kernel_create_select(weir_engine *engine,
 /**
  * Creates a conversion to another storage type, see weir_convert_desc.
  *
- * Errors: INVALID_ARGUMENT (NULL, struct_size, dtype, scale or shift that is NaN, reserved not 0, WEIR_MAX_ISA).
+ * Errors: INVALID_ARGUMENT (dtype, scale or shift that is NaN, reserved not 0).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -479,9 +429,9 @@ weir_status weir_kernel_create_convert(weir_engine *engine,
                                        weir_kernel **out_kernel);
 
 /**
- * Creates a quantization, see weir_quantize_desc.
+ * Creates a quantization or dequantization, see weir_quantize_desc.
  *
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, dtype, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
+ * Errors: INVALID_ARGUMENT (unknown flags, dtype); OUT_OF_RANGE (axis outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -489,18 +439,6 @@ weir_status weir_kernel_create_quantize(weir_engine *engine,
                                         const weir_quantize_desc *desc,
                                         const weir_kernel_options *options,
                                         weir_kernel **out_kernel);
-
-/**
- * Creates a dequantization, see weir_dequantize_desc.
- *
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, dtype, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_kernel_create_dequantize(weir_engine *engine,
-                                          const weir_dequantize_desc *desc,
-                                          const weir_kernel_options *options,
-                                          weir_kernel **out_kernel);
 
 /* ---- Moving elements ----------------------------------------------------------------------------------------------
  * Kernels that move elements and compute nothing.
@@ -630,8 +568,8 @@ typedef struct weir_gather_desc {
 /**
  * Creates a transposition, see weir_transpose_desc. NULL desc = the dimensions in reverse order.
  *
- * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, a dimension named twice); OUT_OF_RANGE (rank above
- * WEIR_MAX_RANK, a dimension that does not exist).
+ * Errors: INVALID_ARGUMENT (reserved not 0, a dimension named twice); OUT_OF_RANGE (rank above WEIR_MAX_RANK, a
+ * dimension that does not exist).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -655,7 +593,7 @@ weir_status weir_kernel_create_concat(weir_engine *engine,
 /**
  * Creates a slice, see weir_slice_desc.
  *
- * Errors: OUT_OF_RANGE (rank above WEIR_MAX_RANK).
+ * Errors: INVALID_ARGUMENT (reserved not 0); OUT_OF_RANGE (rank above WEIR_MAX_RANK).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -667,8 +605,7 @@ weir_status weir_kernel_create_slice(weir_engine *engine,
 /**
  * Creates a padding, see weir_pad_desc.
  *
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown mode, a margin below 0); OUT_OF_RANGE (rank above
- * WEIR_MAX_RANK).
+ * Errors: INVALID_ARGUMENT (unknown mode, a margin below 0); OUT_OF_RANGE (rank above WEIR_MAX_RANK).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -680,8 +617,8 @@ weir_status weir_kernel_create_pad(weir_engine *engine,
 /**
  * Creates a reshape, see weir_reshape_desc.
  *
- * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, a dimension below -1, two that are -1); OUT_OF_RANGE
- * (rank above WEIR_MAX_RANK).
+ * Errors: INVALID_ARGUMENT (reserved not 0, a dimension below -1, two that are -1); OUT_OF_RANGE (rank above
+ * WEIR_MAX_RANK).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -693,7 +630,7 @@ weir_status weir_kernel_create_reshape(weir_engine *engine,
 /**
  * Creates a gather, see weir_gather_desc. NULL desc = axis -1.
  *
- * Errors: OUT_OF_RANGE (axis outside -8..7).
+ * Errors: INVALID_ARGUMENT (reserved not 0); OUT_OF_RANGE (axis outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -706,11 +643,13 @@ weir_status weir_kernel_create_gather(weir_engine *engine,
  * Softmax, reductions and normalisation along axes.
  */
 
-/** Flags of weir_softmax_desc. */
-typedef enum weir_softmax_flags {
-  /** The logarithm of the softmax: x - max - ln(sum). */
-  WEIR_SOFTMAX_LOG = 1
-} weir_softmax_flags;
+/** Flags of weir_cumsum_desc. */
+typedef enum weir_cumsum_flags {
+  /** A sum leaves out the element at its place: the first one is 0. */
+  WEIR_CUMSUM_EXCLUSIVE = 1,
+  /** Sums begin at the end of the axis. */
+  WEIR_CUMSUM_REVERSE = 2
+} weir_cumsum_flags;
 
 /** Normalisations. */
 typedef enum weir_norm_op_value {
@@ -776,6 +715,12 @@ typedef enum weir_reduce_flags {
   WEIR_REDUCE_KEEP_DIMS = 1
 } weir_reduce_flags;
 
+/** Flags of weir_softmax_desc. */
+typedef enum weir_softmax_flags {
+  /** The logarithm of the softmax: x - max - ln(sum). */
+  WEIR_SOFTMAX_LOG = 1
+} weir_softmax_flags;
+
 /**
  * Softmax along one axis: exp(x - max) / sum; or its logarithm. f32, f16 and bf16, computed in f32. Input: x. Output:
  * as x. A row whose greatest element is an infinity or that holds a NaN becomes NaN.
@@ -791,18 +736,31 @@ typedef struct weir_softmax_desc {
   uint64_t flags;
 } weir_softmax_desc;
 
+/** A reduction: one of enum weir_reduce_op_value. */
+typedef uint32_t weir_reduce_op;
+
 /**
- * Index of the greatest element along one axis; the first of equals, and the first NaN if there is one.
- * Input: x, f32. Output: s32, the shape of x without the axis.
+ * Reduces some dimensions, each to one element. f32, f16 and bf16; computed in f32 or wider, in an order that depends
+ * only on the shape.
+ *
+ * Input: x. Output: the shape of x without the axes, or with 1 in their place; of the type of x, or s32 for indices.
  */
-typedef struct weir_argmax_desc {
-  /** sizeof(weir_argmax_desc) of the caller's header. */
+typedef struct weir_reduce_desc {
+  /** sizeof(weir_reduce_desc) of the caller's header. */
   size_t struct_size;
-  /** The axis; negative counts from the end, -1 = last. */
-  int32_t axis;
-  /** Reserved, 0. */
-  int32_t reserved;
-} weir_argmax_desc;
+  /** OR of weir_reduce_flags. */
+  uint64_t flags;
+  /** One of weir_reduce_op_value. */
+  weir_reduce_op op;
+  /** Number of axes; 0 = all. */
+  uint32_t num_axes;
+  /** The axes that are reduced, in any order; negative ones count from the end. */
+  int32_t axes[8];
+  /** The power of a norm: 1 or 2. For other operations 0. */
+  float p;
+  /** The eps of a norm, 0 or more. For other operations 0. */
+  float eps;
+} weir_reduce_desc;
 
 /** A normalisation: one of enum weir_norm_op_value. */
 typedef uint32_t weir_norm_op;
@@ -833,37 +791,26 @@ typedef struct weir_norm_desc {
   float epsilon;
 } weir_norm_desc;
 
-/** A reduction: one of enum weir_reduce_op_value. */
-typedef uint32_t weir_reduce_op;
-
 /**
- * Reduces some dimensions, each to one element. f32, f16 and bf16; computed in f32 or wider, in an order that depends
- * only on the shape.
- *
- * Input: x. Output: the shape of x without the axes, or with 1 in their place; of the type of x, or s32 for indices.
+ * Cumulative sum: each element is the sum of those of x up to its place along one axis. Input: x, f32, f16, bf16 or
+ * s32. Output: as x. Floats are added in f64, in the order of the axis, and each sum is rounded to f32, halves from
+ * there; s32 wraps around.
  */
-typedef struct weir_reduce_desc {
-  /** sizeof(weir_reduce_desc) of the caller's header. */
+typedef struct weir_cumsum_desc {
+  /** sizeof(weir_cumsum_desc) of the caller's header. */
   size_t struct_size;
-  /** OR of weir_reduce_flags. */
+  /** The axis; negative counts from the end, -1 = last. */
+  int32_t axis;
+  /** Reserved, 0. */
+  int32_t reserved;
+  /** OR of weir_cumsum_flags. */
   uint64_t flags;
-  /** One of weir_reduce_op_value. */
-  weir_reduce_op op;
-  /** Number of axes; 0 = all. */
-  uint32_t num_axes;
-  /** The axes that are reduced, in any order; negative ones count from the end. */
-  int32_t axes[8];
-  /** The power of a norm: 1 or 2. For other operations 0. */
-  float p;
-  /** The eps of a norm, 0 or more. For other operations 0. */
-  float eps;
-} weir_reduce_desc;
+} weir_cumsum_desc;
 
 /**
  * Creates a softmax, see weir_softmax_desc. NULL desc = the last axis.
  *
- * Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, unknown flags, WEIR_MAX_ISA); OUT_OF_RANGE (axis
- * outside -8..7).
+ * Errors: INVALID_ARGUMENT (reserved not 0, unknown flags); OUT_OF_RANGE (axis outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -873,22 +820,23 @@ weir_status weir_kernel_create_softmax(weir_engine *engine,
                                        weir_kernel **out_kernel);
 
 /**
- * Creates an argmax, see weir_argmax_desc. NULL desc = the last axis.
+ * Creates a reduction, see weir_reduce_desc.
  *
- * Errors: OUT_OF_RANGE (axis outside -8..7).
+ * Errors: INVALID_ARGUMENT (unknown flags, unknown op, p of a norm other than 1 and 2, eps below 0 or a NaN, p or
+ * eps of a reduction other than a norm); OUT_OF_RANGE (num_axes above WEIR_MAX_RANK, an axis outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
-weir_status weir_kernel_create_argmax(weir_engine *engine,
-                                      const weir_argmax_desc *desc,
+weir_status weir_kernel_create_reduce(weir_engine *engine,
+                                      const weir_reduce_desc *desc,
                                       const weir_kernel_options *options,
                                       weir_kernel **out_kernel);
 
 /**
  * Creates a normalisation, see weir_norm_desc.
  *
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, unknown op, groups 0 of a group normalisation or not 0
- * of another one, epsilon below 0 or a NaN, WEIR_MAX_ISA); OUT_OF_RANGE (axis outside -8..7).
+ * Errors: INVALID_ARGUMENT (unknown flags, unknown op, groups 0 of a group normalisation or not 0 of another one,
+ * epsilon below 0 or a NaN); OUT_OF_RANGE (axis outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -898,28 +846,20 @@ weir_status weir_kernel_create_norm(weir_engine *engine,
                                     weir_kernel **out_kernel);
 
 /**
- * Creates a reduction, see weir_reduce_desc.
+ * Creates a cumulative sum, see weir_cumsum_desc. NULL desc = along the last axis.
  *
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, unknown op, p of a norm other than 1 and 2, eps below 0
- * or a NaN, p or eps of a reduction other than a norm, WEIR_MAX_ISA); OUT_OF_RANGE (num_axes above WEIR_MAX_RANK, an
- * axis outside -8..7).
+ * Errors: INVALID_ARGUMENT (reserved not 0, unknown flags); OUT_OF_RANGE (axis outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
-weir_status weir_kernel_create_reduce(weir_engine *engine,
-                                      const weir_reduce_desc *desc,
+weir_status weir_kernel_create_cumsum(weir_engine *engine,
+                                      const weir_cumsum_desc *desc,
                                       const weir_kernel_options *options,
                                       weir_kernel **out_kernel);
 
 /* ---- Convolution --------------------------------------------------------------------------------------------------
  * Convolution and pooling over windows.
  */
-
-/** How the dimensions of images and signals are ordered. */
-typedef enum weir_data_layout_value {
-  /** [N, C, W], or [N, C, H, W]. */
-  WEIR_LAYOUT_NCHW = 0
-} weir_data_layout_value;
 
 /** How the dimensions of the weights of a convolution are ordered. */
 typedef enum weir_weights_layout_value {
@@ -956,6 +896,12 @@ typedef enum weir_pooling_flags {
   /** The window is the whole signal or image; the output has one element per channel. The other members are 0. */
   WEIR_POOLING_GLOBAL = 1
 } weir_pooling_flags;
+
+/** How the dimensions of images and signals are ordered. */
+typedef enum weir_data_layout_value {
+  /** [N, C, W], or [N, C, H, W]. */
+  WEIR_LAYOUT_NCHW = 0
+} weir_data_layout_value;
 
 /** A layout of data: one of enum weir_data_layout_value. */
 typedef uint32_t weir_data_layout;
@@ -1032,11 +978,11 @@ typedef struct weir_pooling_desc {
 } weir_pooling_desc;
 
 /**
- * Creates a convolution, see weir_conv_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no bias,
- * no padding, strides of 1.
+ * Creates a convolution, see weir_conv_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
+ * bias, no padding, strides of 1.
  *
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, layouts, padding or activation, WEIR_MAX_ISA);
- * OUT_OF_RANGE (negative or enormous numbers).
+ * Errors: INVALID_ARGUMENT (unknown flags, layouts, padding or activation); OUT_OF_RANGE (negative or enormous
+ * numbers).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1048,8 +994,8 @@ weir_status weir_kernel_create_conv(weir_engine *engine,
 /**
  * Creates a pooling, see weir_pooling_desc. Shapes are checked when it is enqueued or compiled.
  *
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags, op or layout, windows beside WEIR_POOLING_GLOBAL);
- * OUT_OF_RANGE (negative or enormous numbers, a window without taps, padding as long as the window).
+ * Errors: INVALID_ARGUMENT (unknown flags, op or layout, windows beside WEIR_POOLING_GLOBAL); OUT_OF_RANGE
+ * (negative or enormous numbers, a window without taps, padding as long as the window).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1070,12 +1016,6 @@ typedef enum weir_gate_order_value {
   WEIR_GATES_TORCH = 1
 } weir_gate_order_value;
 
-/** Flags of weir_lstm_desc. */
-typedef enum weir_lstm_flags {
-  /** Two more inputs, the biases of W and of R, [4 H] each, are added to the gates. */
-  WEIR_LSTM_BIAS = 1
-} weir_lstm_flags;
-
 /** Flags of weir_gru_desc. */
 typedef enum weir_gru_flags {
   /** Two more inputs, the biases of W and of R, [3 H] each, are added to the gates. */
@@ -1086,6 +1026,12 @@ typedef enum weir_gru_flags {
    */
   WEIR_GRU_LINEAR_BEFORE_RESET = 2
 } weir_gru_flags;
+
+/** Flags of weir_lstm_desc. */
+typedef enum weir_lstm_flags {
+  /** Two more inputs, the biases of W and of R, [4 H] each, are added to the gates. */
+  WEIR_LSTM_BIAS = 1
+} weir_lstm_flags;
 
 /** An order of gates: one of enum weir_gate_order_value. */
 typedef uint32_t weir_gate_order;
@@ -1127,10 +1073,10 @@ typedef struct weir_gru_desc {
 } weir_gru_desc;
 
 /**
- * Creates a step of an LSTM, see weir_lstm_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
- * biases, gates in the order of ONNX.
+ * Creates a step of an LSTM, see weir_lstm_desc. Shapes are checked when it is enqueued or compiled. NULL desc =
+ * no biases, gates in the order of ONNX.
  *
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or gate order, reserved not 0, WEIR_MAX_ISA).
+ * Errors: INVALID_ARGUMENT (unknown flags or gate order, reserved not 0).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1143,7 +1089,7 @@ weir_status weir_kernel_create_lstm(weir_engine *engine,
  * Creates a step of a GRU, see weir_gru_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
  * biases, gates in the order of ONNX, reset before the product.
  *
- * Errors: INVALID_ARGUMENT (NULL, struct_size, unknown flags or gate order, reserved not 0, WEIR_MAX_ISA).
+ * Errors: INVALID_ARGUMENT (unknown flags or gate order, reserved not 0).
  */
 WEIR_API
 WEIR_NODISCARD

@@ -824,6 +824,9 @@ weir_status weir_graph_add_exit(weir_graph *graph,
                                 weir_node *out_node);
 
 /* weir/ops.h */
+typedef enum weir_packed_weights_flags {
+  WEIR_PACKED_WEIGHTS_TRANSPOSED = 1
+} weir_packed_weights_flags;
 typedef enum weir_activation_value {
   WEIR_ACTIVATION_NONE = 0,
   WEIR_ACTIVATION_RELU = 1,
@@ -836,14 +839,10 @@ typedef enum weir_matmul_flags {
   WEIR_MATMUL_TRANSPOSE_A = 1,
   WEIR_MATMUL_TRANSPOSE_B = 2,
   WEIR_MATMUL_BIAS = 4,
-  WEIR_MATMUL_RELU = 8,
-  WEIR_MATMUL_SUM = 16,
-  WEIR_MATMUL_F32_RESULT = 32,
-  WEIR_MATMUL_ALLOW_TF32 = 64
+  WEIR_MATMUL_SUM = 8,
+  WEIR_MATMUL_F32_RESULT = 16,
+  WEIR_MATMUL_ALLOW_TF32 = 32
 } weir_matmul_flags;
-typedef enum weir_packed_weights_flags {
-  WEIR_PACKED_WEIGHTS_TRANSPOSED = 1
-} weir_packed_weights_flags;
 typedef enum weir_matmul_int8_flags {
   WEIR_MATMUL_INT8_TRANSPOSE_A = 1,
   WEIR_MATMUL_INT8_TRANSPOSE_B = 2,
@@ -859,10 +858,6 @@ typedef struct weir_matmul_desc {
   uint32_t reserved;
   weir_packed_weights *weights;
 } weir_matmul_desc;
-typedef struct weir_packed_weights_desc {
-  size_t struct_size;
-  uint64_t flags;
-} weir_packed_weights_desc;
 typedef struct weir_matmul_int8_desc {
   size_t struct_size;
   uint64_t flags;
@@ -874,10 +869,18 @@ typedef struct weir_matmul_int8_desc {
   uint32_t reserved;
   weir_packed_weights *weights;
 } weir_matmul_int8_desc;
+typedef struct weir_packed_weights_desc {
+  size_t struct_size;
+  uint64_t flags;
+} weir_packed_weights_desc;
 weir_status weir_kernel_create_matmul(weir_engine *engine,
                                       const weir_matmul_desc *desc,
                                       const weir_kernel_options *options,
                                       weir_kernel **out_kernel);
+weir_status weir_kernel_create_matmul_int8(weir_engine *engine,
+                                           const weir_matmul_int8_desc *desc,
+                                           const weir_kernel_options *options,
+                                           weir_kernel **out_kernel);
 weir_status weir_packed_weights_create(weir_engine *engine,
                                        const weir_tensor *tensor,
                                        const weir_packed_weights_desc *desc,
@@ -886,10 +889,21 @@ weir_status weir_packed_weights_retain(weir_packed_weights *weights);
 void weir_packed_weights_release(weir_packed_weights *weights);
 weir_status weir_packed_weights_get_size(const weir_packed_weights *weights,
                                          size_t *out_bytes);
-weir_status weir_kernel_create_matmul_int8(weir_engine *engine,
-                                           const weir_matmul_int8_desc *desc,
-                                           const weir_kernel_options *options,
-                                           weir_kernel **out_kernel);
+typedef enum weir_binary_op_value {
+  WEIR_BINARY_ADD = 1,
+  WEIR_BINARY_SUB = 2,
+  WEIR_BINARY_MUL = 3,
+  WEIR_BINARY_DIV = 4,
+  WEIR_BINARY_MIN = 5,
+  WEIR_BINARY_MAX = 6,
+  WEIR_BINARY_POW = 7,
+  WEIR_BINARY_EQ = 8,
+  WEIR_BINARY_NE = 9,
+  WEIR_BINARY_LT = 10,
+  WEIR_BINARY_LE = 11,
+  WEIR_BINARY_GT = 12,
+  WEIR_BINARY_GE = 13
+} weir_binary_op_value;
 typedef enum weir_eltwise_op_value {
   WEIR_ELTWISE_RELU = 1,
   WEIR_ELTWISE_ELU = 2,
@@ -913,30 +927,10 @@ typedef enum weir_eltwise_op_value {
   WEIR_ELTWISE_MISH = 20,
   WEIR_ELTWISE_SOFTPLUS = 21
 } weir_eltwise_op_value;
-typedef enum weir_binary_op_value {
-  WEIR_BINARY_ADD = 1,
-  WEIR_BINARY_SUB = 2,
-  WEIR_BINARY_MUL = 3,
-  WEIR_BINARY_DIV = 4,
-  WEIR_BINARY_MIN = 5,
-  WEIR_BINARY_MAX = 6,
-  WEIR_BINARY_POW = 7,
-  WEIR_BINARY_EQ = 8,
-  WEIR_BINARY_NE = 9,
-  WEIR_BINARY_LT = 10,
-  WEIR_BINARY_LE = 11,
-  WEIR_BINARY_GT = 12,
-  WEIR_BINARY_GE = 13
-} weir_binary_op_value;
 typedef enum weir_quantize_flags {
-  WEIR_QUANTIZE_ZERO_POINT = 1
+  WEIR_QUANTIZE_ZERO_POINT = 1,
+  WEIR_QUANTIZE_DEQUANTIZE = 2
 } weir_quantize_flags;
-typedef struct weir_add_desc {
-  size_t struct_size;
-} weir_add_desc;
-typedef struct weir_relu_desc {
-  size_t struct_size;
-} weir_relu_desc;
 typedef uint32_t weir_eltwise_op;
 typedef struct weir_eltwise_desc {
   size_t struct_size;
@@ -967,20 +961,6 @@ typedef struct weir_quantize_desc {
   weir_dtype dtype;
   int32_t axis;
 } weir_quantize_desc;
-typedef struct weir_dequantize_desc {
-  size_t struct_size;
-  uint64_t flags;
-  weir_dtype dtype;
-  int32_t axis;
-} weir_dequantize_desc;
-weir_status weir_kernel_create_add(weir_engine *engine,
-                                   const weir_add_desc *desc,
-                                   const weir_kernel_options *options,
-                                   weir_kernel **out_kernel);
-weir_status weir_kernel_create_relu(weir_engine *engine,
-                                    const weir_relu_desc *desc,
-                                    const weir_kernel_options *options,
-                                    weir_kernel **out_kernel);
 weir_status weir_kernel_create_eltwise(weir_engine *engine,
                                        const weir_eltwise_desc *desc,
                                        const weir_kernel_options *options,
@@ -1001,10 +981,6 @@ weir_status weir_kernel_create_quantize(weir_engine *engine,
                                         const weir_quantize_desc *desc,
                                         const weir_kernel_options *options,
                                         weir_kernel **out_kernel);
-weir_status weir_kernel_create_dequantize(weir_engine *engine,
-                                          const weir_dequantize_desc *desc,
-                                          const weir_kernel_options *options,
-                                          weir_kernel **out_kernel);
 typedef enum weir_pad_mode_value {
   WEIR_PAD_CONSTANT = 0,
   WEIR_PAD_REFLECT = 1,
@@ -1073,9 +1049,10 @@ weir_status weir_kernel_create_gather(weir_engine *engine,
                                       const weir_gather_desc *desc,
                                       const weir_kernel_options *options,
                                       weir_kernel **out_kernel);
-typedef enum weir_softmax_flags {
-  WEIR_SOFTMAX_LOG = 1
-} weir_softmax_flags;
+typedef enum weir_cumsum_flags {
+  WEIR_CUMSUM_EXCLUSIVE = 1,
+  WEIR_CUMSUM_REVERSE = 2
+} weir_cumsum_flags;
 typedef enum weir_norm_op_value {
   WEIR_NORM_LAYER = 1,
   WEIR_NORM_RMS = 2,
@@ -1102,26 +1079,15 @@ typedef enum weir_reduce_op_value {
 typedef enum weir_reduce_flags {
   WEIR_REDUCE_KEEP_DIMS = 1
 } weir_reduce_flags;
+typedef enum weir_softmax_flags {
+  WEIR_SOFTMAX_LOG = 1
+} weir_softmax_flags;
 typedef struct weir_softmax_desc {
   size_t struct_size;
   int32_t axis;
   int32_t reserved;
   uint64_t flags;
 } weir_softmax_desc;
-typedef struct weir_argmax_desc {
-  size_t struct_size;
-  int32_t axis;
-  int32_t reserved;
-} weir_argmax_desc;
-typedef uint32_t weir_norm_op;
-typedef struct weir_norm_desc {
-  size_t struct_size;
-  uint64_t flags;
-  weir_norm_op op;
-  int32_t axis;
-  uint32_t groups;
-  float epsilon;
-} weir_norm_desc;
 typedef uint32_t weir_reduce_op;
 typedef struct weir_reduce_desc {
   size_t struct_size;
@@ -1132,25 +1098,37 @@ typedef struct weir_reduce_desc {
   float p;
   float eps;
 } weir_reduce_desc;
+typedef uint32_t weir_norm_op;
+typedef struct weir_norm_desc {
+  size_t struct_size;
+  uint64_t flags;
+  weir_norm_op op;
+  int32_t axis;
+  uint32_t groups;
+  float epsilon;
+} weir_norm_desc;
+typedef struct weir_cumsum_desc {
+  size_t struct_size;
+  int32_t axis;
+  int32_t reserved;
+  uint64_t flags;
+} weir_cumsum_desc;
 weir_status weir_kernel_create_softmax(weir_engine *engine,
                                        const weir_softmax_desc *desc,
                                        const weir_kernel_options *options,
                                        weir_kernel **out_kernel);
-weir_status weir_kernel_create_argmax(weir_engine *engine,
-                                      const weir_argmax_desc *desc,
+weir_status weir_kernel_create_reduce(weir_engine *engine,
+                                      const weir_reduce_desc *desc,
                                       const weir_kernel_options *options,
                                       weir_kernel **out_kernel);
 weir_status weir_kernel_create_norm(weir_engine *engine,
                                     const weir_norm_desc *desc,
                                     const weir_kernel_options *options,
                                     weir_kernel **out_kernel);
-weir_status weir_kernel_create_reduce(weir_engine *engine,
-                                      const weir_reduce_desc *desc,
+weir_status weir_kernel_create_cumsum(weir_engine *engine,
+                                      const weir_cumsum_desc *desc,
                                       const weir_kernel_options *options,
                                       weir_kernel **out_kernel);
-typedef enum weir_data_layout_value {
-  WEIR_LAYOUT_NCHW = 0
-} weir_data_layout_value;
 typedef enum weir_weights_layout_value {
   WEIR_LAYOUT_OIHW = 0
 } weir_weights_layout_value;
@@ -1169,6 +1147,9 @@ typedef enum weir_pooling_op_value {
 typedef enum weir_pooling_flags {
   WEIR_POOLING_GLOBAL = 1
 } weir_pooling_flags;
+typedef enum weir_data_layout_value {
+  WEIR_LAYOUT_NCHW = 0
+} weir_data_layout_value;
 typedef uint32_t weir_data_layout;
 typedef uint32_t weir_weights_layout;
 typedef uint32_t weir_padding;
@@ -1209,13 +1190,13 @@ typedef enum weir_gate_order_value {
   WEIR_GATES_ONNX = 0,
   WEIR_GATES_TORCH = 1
 } weir_gate_order_value;
-typedef enum weir_lstm_flags {
-  WEIR_LSTM_BIAS = 1
-} weir_lstm_flags;
 typedef enum weir_gru_flags {
   WEIR_GRU_BIAS = 1,
   WEIR_GRU_LINEAR_BEFORE_RESET = 2
 } weir_gru_flags;
+typedef enum weir_lstm_flags {
+  WEIR_LSTM_BIAS = 1
+} weir_lstm_flags;
 typedef uint32_t weir_gate_order;
 typedef struct weir_lstm_desc {
   size_t struct_size;

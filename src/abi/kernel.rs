@@ -1,8 +1,7 @@
 //! Kernels: descriptors and callback types; and the integers that name parts of a graph.
 //!
 //! Chapter: Kernel.
-use super::conv::weir_activation;
-use super::handles::{weir_completion, weir_kernel_context, weir_packed_weights};
+use super::handles::{weir_completion, weir_kernel_context};
 use super::tensor::weir_tensor_desc;
 use super::threadpool::weir_destroy_fn;
 use std::ffi::c_void;
@@ -86,119 +85,6 @@ pub enum weir_kernel_flags {
     /// or `infer` leaves open (weir_kernel_context_allocate_output); `infer` is not required for them, and may be given
     /// open dimensions. Such kernels run as nodes of graphs, and on a stream if no output is open.
     WEIR_KERNEL_DYNAMIC = 8,
-}
-
-/// Matrix product: C[..., M, N] = activation(A[..., M, K] * B[..., K, N] + bias[N] + addend[..., M, N]). A and B are
-/// both of f32, f16 or bf16; C, bias and addend are of the same type, or of f32 with WEIR_MATMUL_F32_RESULT.
-/// Accumulators are f32, rounded once at the end. Leading dimensions are aligned at the last one and broadcast: a
-/// dimension of 1 is broadcast. In a graph, dimensions of the inputs of this and of weir's other kernels may be open
-/// (WEIR_DIM_DYNAMIC): then the run checks whether they fit.
-///
-/// Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_BIAS bias; with WEIR_MATMUL_SUM addend. Output: C.
-///
-/// Chapter: Products.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct weir_matmul_desc {
-    /// sizeof(weir_matmul_desc) of the caller's header.
-    pub struct_size: usize,
-    /// OR of weir_matmul_flags.
-    pub flags: u64,
-    /// The function applied to each element of C at the end.
-    pub activation: weir_activation,
-    /// Reserved, 0.
-    pub reserved: u32,
-    /// B, packed from the type of A, in place of the input; NULL = B is an input. Excludes WEIR_MATMUL_TRANSPOSE_B: the
-    /// orientation was fixed when the weights were packed.
-    pub weights: *mut weir_packed_weights,
-}
-
-/// Flags of weir_matmul_desc.
-///
-/// Chapter: Products.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum weir_matmul_flags {
-    /// A is given as [..., K, M].
-    WEIR_MATMUL_TRANSPOSE_A = 1,
-    /// B is given as [..., N, K].
-    WEIR_MATMUL_TRANSPOSE_B = 2,
-    /// A third input, bias[N], is added to each row.
-    WEIR_MATMUL_BIAS = 4,
-    /// The result is max(x, 0). A NaN stays a NaN. The same as WEIR_ACTIVATION_RELU, and not together with another
-    /// activation.
-    WEIR_MATMUL_RELU = 8,
-    /// The last input, of the shape of C, is added.
-    WEIR_MATMUL_SUM = 16,
-    /// C, bias and addend are f32 even if A and B are f16 or bf16.
-    WEIR_MATMUL_F32_RESULT = 32,
-    /// f32 factors may be rounded to TF32 (10 bits of fraction) before they are multiplied, where the device has units
-    /// for it and is faster with them: on CUDA engines with cuBLASLt. No effect elsewhere. Without this flag f32
-    /// products use all bits.
-    WEIR_MATMUL_ALLOW_TF32 = 64,
-}
-
-/// Sum of two tensors, with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 is broadcast.
-/// f32. Inputs: a, b. Output: a + b.
-///
-/// Chapter: Elements.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct weir_add_desc {
-    /// sizeof(weir_add_desc) of the caller's header.
-    pub struct_size: usize,
-}
-
-/// Rectifier: max(x, 0), element by element; a NaN stays a NaN. f32. Input: x. Output: as x.
-///
-/// Chapter: Elements.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct weir_relu_desc {
-    /// sizeof(weir_relu_desc) of the caller's header.
-    pub struct_size: usize,
-}
-
-/// Softmax along one axis: exp(x - max) / sum; or its logarithm. f32, f16 and bf16, computed in f32. Input: x. Output:
-/// as x. A row whose greatest element is an infinity or that holds a NaN becomes NaN.
-///
-/// Chapter: Rows and columns.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct weir_softmax_desc {
-    /// sizeof(weir_softmax_desc) of the caller's header.
-    pub struct_size: usize,
-    /// The axis; negative counts from the end, -1 = last.
-    pub axis: i32,
-    /// Reserved, 0.
-    pub reserved: i32,
-    /// OR of weir_softmax_flags.
-    pub flags: u64,
-}
-
-/// Flags of weir_softmax_desc.
-///
-/// Chapter: Rows and columns.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum weir_softmax_flags {
-    /// The logarithm of the softmax: x - max - ln(sum).
-    WEIR_SOFTMAX_LOG = 1,
-}
-
-/// Index of the greatest element along one axis; the first of equals, and the first NaN if there is one.
-/// Input: x, f32. Output: s32, the shape of x without the axis.
-///
-/// Chapter: Rows and columns.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct weir_argmax_desc {
-    /// sizeof(weir_argmax_desc) of the caller's header.
-    pub struct_size: usize,
-    /// The axis; negative counts from the end, -1 = last.
-    pub axis: i32,
-    /// Reserved, 0.
-    pub reserved: i32,
 }
 
 /// A value in a graph under construction: one output of one node. Meaningful only for the graph that gave it.

@@ -4,28 +4,22 @@
 #![allow(non_camel_case_types)]
 #![allow(rustdoc::broken_intra_doc_links, reason = "the comments are for the C header: bias[N] is a shape, no link")]
 
-pub mod cell;
 pub mod conformance;
 pub mod control;
-pub mod conv;
 pub mod cuda;
 pub mod device;
 pub mod dlpack;
-pub mod elements;
 pub mod emulation;
 pub mod gemm;
 pub mod handles;
 pub mod kernel;
 pub mod kernel_cache;
 pub mod memory;
-pub mod movement;
-pub mod norm;
 pub mod notice;
 pub mod packed;
 pub mod program;
 pub mod recipe;
 pub mod recording;
-pub mod reduction;
 pub mod region;
 pub mod resource;
 pub mod run;
@@ -35,28 +29,22 @@ pub mod stream;
 pub mod tensor;
 pub mod threadpool;
 
-pub use cell::*;
 pub use conformance::*;
 pub use control::*;
-pub use conv::*;
 pub use cuda::*;
 pub use device::*;
 pub use dlpack::*;
-pub use elements::*;
 pub use emulation::*;
 pub use gemm::*;
 pub use handles::*;
 pub use kernel::*;
 pub use kernel_cache::*;
 pub use memory::*;
-pub use movement::*;
-pub use norm::*;
 pub use notice::*;
 pub use packed::*;
 pub use program::*;
 pub use recipe::*;
 pub use recording::*;
-pub use reduction::*;
 pub use region::*;
 pub use resource::*;
 pub use run::*;

@@ -44,6 +44,7 @@ pub use watch::DeviceWatch;
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
 use crate::memory::View;
+use crate::ops::Described;
 use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -423,14 +424,42 @@ pub trait DeviceKernel: Any + Send + Sync + Debug {
 /// The operation of a CUDA kernel from the host's source; its attributes are a `weir_cuda_kernel_desc`.
 pub const CUDA_KERNEL: &str = "cuda_kernel";
 
+/// What a kernel computes.
+#[derive(Clone, Copy, Debug)]
+pub enum Operation<'a> {
+    /// A function of the host's, which the recipe has.
+    Host,
+    /// One of the library's operators.
+    Builtin(&'a Described),
+    /// One that only a device knows: its name, and the host's attributes.
+    Named(&'a str, &'a [u8]),
+}
+
+impl<'a> Operation<'a> {
+    /// The name by which a plug-in knows it; "" for a function of the host's.
+    pub fn name(self) -> &'a str {
+        match self {
+            Operation::Host => "",
+            Operation::Builtin(described) => described.op.operation(),
+            Operation::Named(name, _) => name,
+        }
+    }
+
+    /// The operator's descriptor, or the host's attributes.
+    pub fn attributes(self) -> &'a [u8] {
+        match self {
+            Operation::Host => &[],
+            Operation::Builtin(described) => &described.desc,
+            Operation::Named(_, attributes) => attributes,
+        }
+    }
+}
+
 /// The description of a kernel from which a device makes its own form.
 pub struct Recipe<'a> {
     /// Its name, for messages.
     pub name: &'a str,
-    /// The operation, "matmul"; "" for a function of the host's.
-    pub operation: &'a str,
-    /// The operation's C descriptor, complete and checked; for a device's own operation, the host's bytes.
-    pub attributes: &'a [u8],
+    pub operation: Operation<'a>,
     pub num_inputs: usize,
     pub num_outputs: usize,
     /// The same on the host, for devices that run host functions. `None` for a device's own operation.

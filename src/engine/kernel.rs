@@ -7,9 +7,11 @@ use super::on_host::KernelOnHost;
 use super::tensor::Tensor;
 use crate::base::object::tag;
 use crate::base::{Code, Desc, Error, Kind, Object, Ref, Result, live};
-use crate::device::{DeviceKernel, HostFunction, Recipe};
-use crate::kernel::{Kernel, signature};
+use crate::device::{DeviceKernel, HostFunction, Operation, Recipe};
+use crate::kernel::Kernel;
 use crate::memory::Tag;
+use crate::ops::Described;
+use crate::ops::signature;
 use crate::sync::OnceLock;
 use std::sync::Arc;
 
@@ -20,8 +22,8 @@ pub struct BoundKernel {
     name: Box<str>,
     label: OnceLock<Box<str>>,
     cost_ns: u64,
-    /// The recipe from which engines make it; `None`: its ingredients are transient.
-    recipe: Option<OwnRecipe>,
+    /// What engines make it from; `None`: its ingredients are transient.
+    operation: Option<OwnOperation>,
     /// It is for its engine alone.
     is_bound: bool,
     /// The device's form of it, on an accelerator.
@@ -31,21 +33,46 @@ pub struct BoundKernel {
     scratch_tag: OnceLock<Tag>,
 }
 
-/// A kernel's identity for devices: the operation, and its descriptor. "" for a host function.
-#[derive(Clone, Copy, Default)]
+/// A kernel's identity for devices.
+#[derive(Clone, Copy)]
 pub struct KernelIdentity<'a> {
-    pub name: &'a str,
-    pub attributes: &'a [u8],
+    pub operation: Operation<'a>,
     /// It is for its engine alone: its ingredients are transient, or belong to that engine.
     pub is_bound: bool,
     /// Its ingredients persist although it is for its engine alone, which may use them again.
     pub stays: bool,
 }
 
-/// An owned recipe.
-struct OwnRecipe {
-    name: Box<str>,
-    attributes: Box<[u8]>,
+impl<'a> KernelIdentity<'a> {
+    /// One that any engine may have.
+    pub fn of(operation: Operation<'a>) -> KernelIdentity<'a> {
+        KernelIdentity { operation, is_bound: false, stays: false }
+    }
+}
+
+/// An operation with the memory that it refers to.
+enum OwnOperation {
+    Host,
+    Builtin(Described),
+    Named(Box<str>, Box<[u8]>),
+}
+
+impl OwnOperation {
+    fn new(operation: Operation<'_>) -> OwnOperation {
+        match operation {
+            Operation::Host => OwnOperation::Host,
+            Operation::Builtin(described) => OwnOperation::Builtin(described.clone()),
+            Operation::Named(name, attributes) => OwnOperation::Named(name.into(), attributes.into()),
+        }
+    }
+
+    fn get(&self) -> Operation<'_> {
+        match self {
+            OwnOperation::Host => Operation::Host,
+            OwnOperation::Builtin(described) => Operation::Builtin(described),
+            OwnOperation::Named(name, attributes) => Operation::Named(name, attributes),
+        }
+    }
 }
 
 /// Tensors that fit a kernel.
@@ -69,14 +96,14 @@ impl Kind for BoundKernel {
 impl BoundKernel {
     /// A kernel made by the host. UNIMPLEMENTED if the engine's device runs no host functions.
     pub fn create(engine: Ref<Engine>, kernel: Arc<dyn Kernel>, options: &KernelOptions) -> Result<Ref<BoundKernel>> {
-        BoundKernel::create_as(engine, kernel, KernelIdentity::default(), options)
+        BoundKernel::create_as(engine, kernel, KernelIdentity::of(Operation::Host), options)
     }
 
     /// A kernel that a device may know by its name. UNIMPLEMENTED if the engine's device has none.
     pub fn create_as(
         engine: Ref<Engine>,
         kernel: Arc<dyn Kernel>,
-        operation: KernelIdentity<'_>,
+        identity: KernelIdentity<'_>,
         options: &KernelOptions,
     ) -> Result<Ref<BoundKernel>> {
         let name = options.name.as_str().into();
@@ -91,8 +118,7 @@ impl BoundKernel {
             }
             let recipe = Recipe {
                 name: kernel.name(),
-                operation: operation.name,
-                attributes: operation.attributes,
+                operation: identity.operation,
                 num_inputs: kernel.num_inputs(),
                 num_outputs: kernel.num_outputs(),
                 host: host_form(&kernel),
@@ -102,9 +128,8 @@ impl BoundKernel {
                 .map_err(|error| error.within(format_args!("engine {label}: kernel '{}'", kernel.name())))
         });
         let on_device = on_device.transpose()?;
-        let is_bound = operation.is_bound;
-        let recipe = (!is_bound || operation.stays)
-            .then(|| OwnRecipe { name: operation.name.into(), attributes: operation.attributes.into() });
+        let is_bound = identity.is_bound;
+        let operation = (!is_bound || identity.stays).then(|| OwnOperation::new(identity.operation));
         let (cost_ns, known, scratch_tag) = (options.cost_ns, OnceLock::new(), OnceLock::new());
         let label = OnceLock::new();
         Ok(Object::shared(BoundKernel {
@@ -113,7 +138,7 @@ impl BoundKernel {
             name,
             label,
             cost_ns,
-            recipe,
+            operation,
             is_bound,
             on_device,
             known,
@@ -134,7 +159,7 @@ impl BoundKernel {
             name: name.into(),
             label: OnceLock::new(),
             cost_ns: 0,
-            recipe: None,
+            operation: None,
             is_bound: true,
             on_device: Some(on_device),
             known: OnceLock::new(),
@@ -144,11 +169,9 @@ impl BoundKernel {
 
     /// The recipe from which its engine's device made it; `None` if that was transient.
     pub fn recipe(&self) -> Option<Recipe<'_>> {
-        let recipe = self.recipe.as_ref()?;
         Some(Recipe {
             name: self.kernel.name(),
-            operation: &recipe.name,
-            attributes: &recipe.attributes,
+            operation: self.operation.as_ref()?.get(),
             num_inputs: self.num_inputs(),
             num_outputs: self.num_outputs(),
             host: host_form(&self.kernel),
@@ -161,7 +184,7 @@ impl BoundKernel {
             let label = self.engine.label();
             Err(Error::new(Code::Unimplemented, format!("kernel '{}' of engine {label} {why}", self.name())))
         };
-        let Some(recipe) = self.recipe.as_ref().filter(|_| !self.is_bound) else {
+        let Some(operation) = self.operation.as_ref().filter(|_| !self.is_bound) else {
             return refuse("is for that engine alone");
         };
         if !self.kernel.effects().is_empty() || self.kernel.may_block() {
@@ -170,10 +193,9 @@ impl BoundKernel {
         if engine.accelerator().is_none() && !self.kernel.is_on_host() {
             return refuse("has no function of the host's");
         }
-        let operation =
-            KernelIdentity { name: &recipe.name, attributes: &recipe.attributes, ..KernelIdentity::default() };
+        let identity = KernelIdentity::of(operation.get());
         let options = KernelOptions { name: self.name.to_string(), cost_ns: self.cost_ns };
-        BoundKernel::create_as(Ref::clone(engine), Arc::clone(&self.kernel), operation, &options)
+        BoundKernel::create_as(Ref::clone(engine), Arc::clone(&self.kernel), identity, &options)
     }
 
     /// The device's form; `None` where the host executes it.

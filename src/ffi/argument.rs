@@ -3,6 +3,8 @@
 use crate::base::{Error, Result};
 use std::ffi::{CStr, c_char};
 
+pub(super) use crate::ops::check::flags;
+
 /// An output of pointer type: NULL is stored at once, so a failure leaves NULL behind.
 ///
 /// # Safety
@@ -110,14 +112,6 @@ pub(super) unsafe fn array_mut<'a, T>(data: *mut T, len: usize, argument: &str) 
     }
     // SAFETY: checked by `array`; exclusive as demanded of the caller.
     Ok(unsafe { std::slice::from_raw_parts_mut(data, len) })
-}
-
-/// A flags argument: unknown bits are refused, so that they can get a meaning later.
-pub(super) fn flags(value: u64, known: u64, argument: &str) -> Result<u64> {
-    match value & !known {
-        0 => Ok(value),
-        unknown => Err(Error::invalid(format!("{argument} has unknown bits {unknown:#x} (known: {known:#x})"))),
-    }
 }
 
 /// A boolean argument: 0 or 1.

@@ -10,7 +10,7 @@ use super::kernel_options::kernel_options;
 use super::{handle, versioned};
 use crate::abi::*;
 use crate::base::{Code, Error, Result};
-use crate::device::{CUDA_KERNEL, DeviceKind};
+use crate::device::{CUDA_KERNEL, DeviceKind, Operation};
 use crate::engine::{BoundKernel, Engine, KernelIdentity, Stream, StreamAttr};
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -209,8 +209,9 @@ pub unsafe extern "C" fn weir_kernel_create_cuda(
             let kernel = Arc::new(Named(HostKernel::new(&signature)?));
             let attributes = std::slice::from_raw_parts((&raw const desc).cast::<u8>(), size_of_val(&desc));
             let host = Arc::clone(&kernel.0);
-            let operation = KernelIdentity { name: CUDA_KERNEL, attributes, is_bound: true, stays: false };
-            handle::into_c(BoundKernel::create_as(engine, kernel, operation, &options)?, out)?;
+            let operation = Operation::Named(CUDA_KERNEL, attributes);
+            let identity = KernelIdentity { is_bound: true, ..KernelIdentity::of(operation) };
+            handle::into_c(BoundKernel::create_as(engine, kernel, identity, &options)?, out)?;
             // Only now, with the creation a success, is `user` the kernel's to release.
             host.adopt();
             Ok(())

@@ -3,18 +3,13 @@
 //! Chapter: Kernel.
 
 use super::argument::{array, flags, out_ptr};
-use super::attributes::{axis, create};
 use super::guard::{guard, guard_release};
-use super::ops_conv::activation;
-use super::ops_packed::packed;
 use super::{context, handle, versioned};
 use crate::abi::*;
 use crate::base::text::fixed;
-use crate::base::{Error, Result, dtype};
+use crate::base::{Error, Result};
 use crate::engine::{Borrowed, BoundKernel, KernelOptions, LaunchKey, Tensors};
-use crate::kernel::vector::activation::Activation;
-use crate::kernel::vector::isa::Isa;
-use crate::kernel::{Kernel, builtin};
+use crate::kernel::Kernel;
 use std::sync::Arc;
 
 /// Creates a kernel from a function of the host's.
@@ -47,154 +42,6 @@ pub unsafe extern "C" fn weir_kernel_create_host(
             kernel.adopt();
             Ok(())
         }
-    })
-}
-
-/// Creates a matrix product, see weir_matmul_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
-/// flags.
-///
-/// Ownership: desc and options are copied, and the kernel keeps desc->weights alive. Errors: INVALID_ARGUMENT (NULL,
-/// struct_size, unknown flags or activation, reserved not 0, weights that are of s8, are to be transposed or are of
-/// another engine's device, WEIR_MAX_ISA).
-///
-/// Chapter: Products.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_kernel_create_matmul(
-    engine: *mut weir_engine,
-    desc: *const weir_matmul_desc,
-    options: *const weir_kernel_options,
-    out_kernel: *mut *mut weir_kernel,
-) -> weir_status {
-    // SAFETY: the caller's pointers, as documented.
-    guard("weir_kernel_create_matmul", || unsafe {
-        create(engine, options, out_kernel, desc, |engine| {
-            use weir_matmul_flags::*;
-            let desc = versioned::read_or_zero(desc, "desc")?;
-            let known = WEIR_MATMUL_TRANSPOSE_A as u64
-                | WEIR_MATMUL_TRANSPOSE_B as u64
-                | WEIR_MATMUL_BIAS as u64
-                | WEIR_MATMUL_RELU as u64
-                | WEIR_MATMUL_SUM as u64
-                | WEIR_MATMUL_F32_RESULT as u64
-                | WEIR_MATMUL_ALLOW_TF32 as u64;
-            let bits = flags(desc.flags, known, "desc->flags")?;
-            if desc.reserved != 0 {
-                return Err(Error::invalid(format!("desc->reserved is {}, expected 0", desc.reserved)));
-            }
-            if !desc.weights.is_null() && bits & WEIR_MATMUL_TRANSPOSE_B as u64 != 0 {
-                return Err(Error::invalid("desc->weights are packed, and WEIR_MATMUL_TRANSPOSE_B is set"));
-            }
-            let mut activation = activation("desc->activation", desc.activation)?;
-            if bits & WEIR_MATMUL_RELU as u64 != 0 {
-                if activation != Activation::None {
-                    return Err(Error::invalid("desc->activation is set, and so is WEIR_MATMUL_RELU"));
-                }
-                activation = Activation::Relu;
-            }
-            Isa::checked()?;
-            Ok(builtin::Matmul {
-                transpose_a: bits & WEIR_MATMUL_TRANSPOSE_A as u64 != 0,
-                transpose_b: bits & WEIR_MATMUL_TRANSPOSE_B as u64 != 0,
-                bias: bits & WEIR_MATMUL_BIAS as u64 != 0,
-                sum: bits & WEIR_MATMUL_SUM as u64 != 0,
-                activation,
-                wide: bits & WEIR_MATMUL_F32_RESULT as u64 != 0,
-                weights: packed(desc.weights, engine, &[dtype::F32, dtype::F16, dtype::BF16])?,
-            })
-        })
-    })
-}
-
-/// Creates a sum of two tensors, see weir_add_desc. desc may be NULL.
-///
-/// Chapter: Elements.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_kernel_create_add(
-    engine: *mut weir_engine,
-    desc: *const weir_add_desc,
-    options: *const weir_kernel_options,
-    out_kernel: *mut *mut weir_kernel,
-) -> weir_status {
-    // SAFETY: the caller's pointers, as documented.
-    guard("weir_kernel_create_add", || unsafe {
-        create(engine, options, out_kernel, desc, |_| {
-            versioned::read_opt(desc, "desc")?;
-            Ok(builtin::Add)
-        })
-    })
-}
-
-/// Creates a rectifier, see weir_relu_desc. desc may be NULL.
-///
-/// Chapter: Elements.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_kernel_create_relu(
-    engine: *mut weir_engine,
-    desc: *const weir_relu_desc,
-    options: *const weir_kernel_options,
-    out_kernel: *mut *mut weir_kernel,
-) -> weir_status {
-    // SAFETY: the caller's pointers, as documented.
-    guard("weir_kernel_create_relu", || unsafe {
-        create(engine, options, out_kernel, desc, |_| {
-            versioned::read_opt(desc, "desc")?;
-            Ok(builtin::Relu)
-        })
-    })
-}
-
-/// Creates a softmax, see weir_softmax_desc. NULL desc = the last axis.
-///
-/// Errors: INVALID_ARGUMENT (NULL, struct_size, reserved not 0, unknown flags, WEIR_MAX_ISA); OUT_OF_RANGE (axis
-/// outside -8..7).
-///
-/// Chapter: Rows and columns.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_kernel_create_softmax(
-    engine: *mut weir_engine,
-    desc: *const weir_softmax_desc,
-    options: *const weir_kernel_options,
-    out_kernel: *mut *mut weir_kernel,
-) -> weir_status {
-    let last = weir_softmax_desc { struct_size: size_of::<weir_softmax_desc>(), axis: -1, reserved: 0, flags: 0 };
-    let desc = if desc.is_null() { &raw const last } else { desc };
-    // SAFETY: the caller's pointers, as documented.
-    guard("weir_kernel_create_softmax", || unsafe {
-        create(engine, options, out_kernel, desc, |_| {
-            let desc = versioned::read(desc, "desc")?;
-            let axis = axis(desc.axis, desc.reserved)?;
-            let bits = flags(desc.flags, weir_softmax_flags::WEIR_SOFTMAX_LOG as u64, "desc->flags")?;
-            Ok(builtin::Softmax { axis, log: bits != 0, isa: Isa::checked()? })
-        })
-    })
-}
-
-/// Creates an argmax, see weir_argmax_desc. NULL desc = the last axis.
-///
-/// Errors: OUT_OF_RANGE (axis outside -8..7).
-///
-/// Chapter: Rows and columns.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_kernel_create_argmax(
-    engine: *mut weir_engine,
-    desc: *const weir_argmax_desc,
-    options: *const weir_kernel_options,
-    out_kernel: *mut *mut weir_kernel,
-) -> weir_status {
-    let last = weir_argmax_desc { struct_size: size_of::<weir_argmax_desc>(), axis: -1, reserved: 0 };
-    let desc = if desc.is_null() { &raw const last } else { desc };
-    // SAFETY: the caller's pointers, as documented.
-    guard("weir_kernel_create_argmax", || unsafe {
-        create(engine, options, out_kernel, desc, |_| {
-            let desc = versioned::read(desc, "desc")?;
-            let axis = axis(desc.axis, desc.reserved)?;
-            Ok(builtin::Argmax { axis })
-        })
     })
 }
 

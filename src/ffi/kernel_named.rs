@@ -9,7 +9,7 @@ use super::kernel_options::kernel_options;
 use super::{handle, versioned};
 use crate::abi::*;
 use crate::base::{Code, Desc, Error, Result};
-use crate::device;
+use crate::device::{self, Operation};
 use crate::engine::{BoundKernel, KernelIdentity};
 use crate::kernel::{Kernel, KernelContext, Outputs};
 use std::ffi::c_void;
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn weir_kernel_create_named(
                 BoundKernel::create_as(
                     engine,
                     kernel,
-                    KernelIdentity { name: operation, attributes, is_bound: true, stays: true },
+                    KernelIdentity { operation: Operation::Named(operation, attributes), is_bound: true, stays: true },
                     &options,
                 )?,
                 out,

@@ -7,7 +7,6 @@
 #![allow(clippy::missing_safety_doc, reason = "the C documentation above each function is its contract")]
 
 mod argument;
-mod attributes;
 mod failure;
 mod frames;
 mod guard;
@@ -40,13 +39,8 @@ mod kernel_options;
 mod memory;
 mod native;
 mod notice;
-mod ops_cell;
-mod ops_conv;
-mod ops_elements;
-mod ops_movement;
-mod ops_norm;
-mod ops_packed;
-mod ops_reduction;
+mod operators;
+mod packed;
 mod pinned;
 mod placement;
 mod program;

@@ -136,7 +136,7 @@ pub unsafe extern "C" fn weir_kernel_create_variable(
         };
         resource.check_engine(engine.resources(), "variable")?;
         let sum = match operation {
-            VariableOperation::AssignAdd => device_sum(&engine, resource.variable()?.desc())?,
+            VariableOperation::AssignAdd => device_sum(&engine)?,
             _ => None,
         };
         let kernel = kernel(operation, engine.resources(), resource, sum)?;

@@ -1,6 +1,7 @@
 //! Structs that begin with their size, so that caller and library may be of different versions.
 
 use crate::base::{Error, Result};
+use crate::ops::Descriptor;
 use std::mem::MaybeUninit;
 
 /// A versioned struct that the host fills.
@@ -21,6 +22,11 @@ macro_rules! versioned {
     };
 }
 
+// SAFETY: as of `Descriptor`.
+unsafe impl<D: Descriptor> Versioned for D {
+    const FIRST_SIZE: usize = size_of::<D>();
+}
+
 // The last member of each struct in the first published header; later members are optional.
 versioned! {
     weir_threadpool_vtable: release: usize,
@@ -32,31 +38,7 @@ versioned! {
     weir_threadpool_options: costs: *const crate::abi::weir_threadpool_costs,
     weir_kernel_options: cost_ns: u64,
     weir_host_kernel_desc: flags: u64,
-    weir_matmul_desc: flags: u64,
-    weir_add_desc: struct_size: usize,
-    weir_relu_desc: struct_size: usize,
-    weir_softmax_desc: reserved: i32,
-    weir_argmax_desc: reserved: i32,
-    weir_eltwise_desc: reserved: u32,
-    weir_binary_desc: reserved: u32,
-    weir_select_desc: struct_size: usize,
-    weir_convert_desc: reserved: u32,
-    weir_quantize_desc: axis: i32,
-    weir_dequantize_desc: axis: i32,
-    weir_transpose_desc: permutation: [i32; 8],
-    weir_concat_desc: axis: i32,
-    weir_slice_desc: step: [i64; 8],
-    weir_pad_desc: value: f64,
-    weir_reshape_desc: dims: [i64; 8],
-    weir_gather_desc: reserved: i32,
-    weir_reduce_desc: eps: f32,
-    weir_norm_desc: epsilon: f32,
-    weir_conv_desc: padding_end: [i64; 2],
-    weir_pooling_desc: padding_end: [i64; 2],
-    weir_lstm_desc: reserved: u32,
-    weir_gru_desc: reserved: u32,
     weir_packed_weights_desc: flags: u64,
-    weir_matmul_int8_desc: weights: *mut crate::abi::weir_packed_weights,
     weir_kernel_cache_info: evictions: u64,
     weir_runtime_info: attrs: u64,
     weir_allocator_vtable: release: usize,

@@ -1,7 +1,7 @@
 //! Kernels: functions over tensors with a checked signature, and the context of their calls.
 //!
-//! `Kernel` is the trait; `context` is a call as seen from inside; `signature` compares descriptors and words the
-//! refusals; `builtin` holds the built-in operations, `vector` their inner loops; `cache` reuses kernels.
+//! `Kernel` is the trait; `context` is a call as seen from inside; `builtin` holds the arithmetic of the built-in
+//! operators, `vector` their inner loops; `cache` reuses kernels.
 
 pub mod builtin;
 pub mod cache;
@@ -10,7 +10,6 @@ mod completion;
 mod context;
 mod effect;
 mod issuer;
-pub mod signature;
 mod stop;
 pub mod vector;
 
@@ -36,7 +35,7 @@ pub trait Kernel: Send + Sync {
     fn num_outputs(&self) -> usize;
 
     /// The descriptors of the outputs for these inputs. Refuses inputs that the kernel cannot take, worded as in
-    /// `signature`: `input 1: expected f32[4,8], got f32[4,9]`. `inputs` has `num_inputs` concrete, checked
+    /// `ops::signature`: `input 1: expected f32[4,8], got f32[4,9]`. `inputs` has `num_inputs` concrete, checked
     /// descriptors.
     fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>>;
 

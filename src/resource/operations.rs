@@ -5,8 +5,9 @@ use super::access::HeldLock;
 use super::{Registry, Resource};
 use crate::base::{Code, Desc, Error, Ref, Result};
 use crate::device::{DeviceKernel, DeviceStream, Location};
-use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext, Outputs, Rest, signature};
+use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext, Outputs, Rest};
 use crate::memory::View;
+use crate::ops::signature;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,8 @@
 use super::{Registry, Resource};
 use crate::base::desc::MAX_RANK;
 use crate::base::{Code, Desc, Error, Ref, Result, dtype};
-use crate::kernel::{Effect, Kernel, KernelContext, Outputs, signature};
+use crate::kernel::{Effect, Kernel, KernelContext, Outputs};
+use crate::ops::signature;
 use crate::resource::{KeyKind, Keys};
 use std::sync::Arc;
 

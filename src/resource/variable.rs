@@ -6,9 +6,9 @@ use super::on_device::{DeviceVariable, Side};
 use super::versions::Versions;
 use crate::base::{Desc, Error, Ref, Result};
 use crate::device::Device;
-use crate::kernel::vector::binary::Op as BinaryOp;
-use crate::kernel::{KernelContext, NEVER, Scratch, builtin, signature};
+use crate::kernel::{KernelContext, NEVER, Scratch, builtin};
 use crate::memory::{AlignedBuffer, Bytes, BytesMut, Pool, View};
+use crate::ops::{Binary, Operator, signature, weir_binary_op_value};
 use crate::threadpool::{Span, ThreadPool};
 use std::sync::Arc;
 
@@ -112,7 +112,7 @@ impl Variable {
 
     /// Whether `assign_add` is defined, with the error text of the sum.
     pub fn check_add(&self) -> Result<()> {
-        builtin::BuiltinOperation::output(&SUM, &[self.desc; 2]).map(drop)
+        SUM.output(&[self.desc; 2]).map(drop)
     }
 
     /// Copies the value into `output`. For an exclusive variable only with its lock.
@@ -252,7 +252,7 @@ fn elsewhere() -> Error {
     Error::internal("the host's function of a variable that is in a device's memory")
 }
 
-const SUM: builtin::Binary = builtin::Binary { op: BinaryOp::Add };
+const SUM: Binary = Binary { op: weir_binary_op_value::WEIR_BINARY_ADD };
 
 fn no_scratch() -> Scratch {
     Scratch::none(crate::threadpool::MAX_SLOTS)
@@ -300,7 +300,7 @@ unsafe fn add(context: &KernelContext<'_>, a: &View, b: &View, to: &View) -> Res
         // SAFETY: as demanded of the caller.
         unsafe {
             let inner = KernelContext::new(&inputs, &outputs, pool, no_scratch(), context.stop());
-            builtin::BuiltinOperation::compute(&SUM, &inner, inner.outputs())
+            builtin::BuiltinOperation::compute(&builtin::Builtin::new(SUM), &inner, inner.outputs())
         }
     })
 }

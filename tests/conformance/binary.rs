@@ -6,8 +6,8 @@ use crate::rule::{Rule, epsilon};
 use crate::suite::{Place, Stage, Suite};
 use crate::values::is_integer;
 use weir::base::dtype;
-use weir::kernel::builtin::Binary;
-use weir::kernel::vector::binary::Op;
+use weir::kernel::builtin::Builtin;
+use weir::ops::{Binary, weir_binary_op_value as Op};
 
 const SHAPES: [(&[i64], &[i64]); 7] = [
     (&[3, 5, 6, 9], &[3, 5, 6, 9]),
@@ -19,8 +19,20 @@ const SHAPES: [(&[i64], &[i64]); 7] = [
     (&[2, 3, 48], &[1, 3, 48]),
 ];
 const TYPES: [u32; 6] = [dtype::F32, dtype::BF16, dtype::F16, dtype::S32, dtype::S8, dtype::U8];
-const OPS: [Op; 12] =
-    [Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Min, Op::Max, Op::Eq, Op::Ne, Op::Lt, Op::Le, Op::Gt, Op::Ge];
+const OPS: [Op; 12] = [
+    Op::WEIR_BINARY_ADD,
+    Op::WEIR_BINARY_SUB,
+    Op::WEIR_BINARY_MUL,
+    Op::WEIR_BINARY_DIV,
+    Op::WEIR_BINARY_MIN,
+    Op::WEIR_BINARY_MAX,
+    Op::WEIR_BINARY_EQ,
+    Op::WEIR_BINARY_NE,
+    Op::WEIR_BINARY_LT,
+    Op::WEIR_BINARY_LE,
+    Op::WEIR_BINARY_GT,
+    Op::WEIR_BINARY_GE,
+];
 
 pub fn cases(suite: &mut Suite) {
     for (seed, (a, b)) in SHAPES.iter().enumerate() {
@@ -42,14 +54,14 @@ pub fn cases(suite: &mut Suite) {
                 // With a single number b, which may be any, most comparisons can have one result.
                 let zeros = match op {
                     _ if compares && b.iter().all(|&dim| dim == 1) => 100,
-                    Op::Eq => 97,
+                    Op::WEIR_BINARY_EQ => 97,
                     _ if compares => 70,
-                    Op::Sub | Op::Div if is_integer(of) => 70,
+                    Op::WEIR_BINARY_SUB | Op::WEIR_BINARY_DIV if is_integer(of) => 70,
                     _ => 30,
                 };
                 let rule = Rule::with(if compares { 0.0 } else { epsilon(of) }).zeros(zeros);
                 let name = format!("{op:?} {} {a:?} {b:?}", dtype::name(of));
-                let stage = || vec![Stage::new(Binary { op }, vec![x.clone(), y.clone()])];
+                let stage = || vec![Stage::new(Builtin::new(Binary { op }), vec![x.clone(), y.clone()])];
                 if !compares && to == *a {
                     suite.stages(format!("{name} in place"), rule, reference.clone(), Place::In, stage());
                 }
@@ -61,18 +73,18 @@ pub fn cases(suite: &mut Suite) {
 
 fn value(op: Op, a: f64, b: f64) -> f64 {
     match op {
-        Op::Add => a + b,
-        Op::Sub => a - b,
-        Op::Mul => a * b,
-        Op::Div => a / b,
-        Op::Min => a.min(b),
-        Op::Max => a.max(b),
-        Op::Pow => a.powf(b),
-        Op::Eq => f64::from(a == b),
-        Op::Ne => f64::from(a != b),
-        Op::Lt => f64::from(a < b),
-        Op::Le => f64::from(a <= b),
-        Op::Gt => f64::from(a > b),
-        Op::Ge => f64::from(a >= b),
+        Op::WEIR_BINARY_ADD => a + b,
+        Op::WEIR_BINARY_SUB => a - b,
+        Op::WEIR_BINARY_MUL => a * b,
+        Op::WEIR_BINARY_DIV => a / b,
+        Op::WEIR_BINARY_MIN => a.min(b),
+        Op::WEIR_BINARY_MAX => a.max(b),
+        Op::WEIR_BINARY_POW => a.powf(b),
+        Op::WEIR_BINARY_EQ => f64::from(a == b),
+        Op::WEIR_BINARY_NE => f64::from(a != b),
+        Op::WEIR_BINARY_LT => f64::from(a < b),
+        Op::WEIR_BINARY_LE => f64::from(a <= b),
+        Op::WEIR_BINARY_GT => f64::from(a > b),
+        Op::WEIR_BINARY_GE => f64::from(a >= b),
     }
 }

@@ -5,8 +5,8 @@ use crate::rule::{Rule, epsilon};
 use crate::suite::{Place, Stage, Suite};
 use crate::values::Values;
 use weir::base::dtype;
-use weir::kernel::builtin::Eltwise;
-use weir::kernel::vector::eltwise::Op;
+use weir::kernel::builtin::Builtin;
+use weir::ops::{Eltwise, weir_eltwise_op_value as Op};
 
 const SHAPES: [&[i64]; 7] = [
     &[16, 16, 2, 1],
@@ -27,29 +27,29 @@ fn functions() -> Vec<Eltwise> {
     let pairs: Vec<(f32, f32)> = pairs.collect();
     let firsts = quarters.map(|a| (a, 0.0));
     let plain = [
-        Op::Abs,
-        Op::Exp,
-        Op::GeluErf,
-        Op::GeluTanh,
-        Op::Log,
-        Op::Sigmoid,
-        Op::Mish,
-        Op::Round,
-        Op::Sqrt,
-        Op::Square,
-        Op::Tanh,
-        Op::Neg,
+        Op::WEIR_ELTWISE_ABS,
+        Op::WEIR_ELTWISE_EXP,
+        Op::WEIR_ELTWISE_GELU_ERF,
+        Op::WEIR_ELTWISE_GELU_TANH,
+        Op::WEIR_ELTWISE_LOG,
+        Op::WEIR_ELTWISE_SIGMOID,
+        Op::WEIR_ELTWISE_MISH,
+        Op::WEIR_ELTWISE_ROUND,
+        Op::WEIR_ELTWISE_SQRT,
+        Op::WEIR_ELTWISE_SQUARE,
+        Op::WEIR_ELTWISE_TANH,
+        Op::WEIR_ELTWISE_NEG,
     ];
     let mut all: Vec<Eltwise> = plain.into_iter().flat_map(|op| with(op, &[(0.0, 0.0)])).collect();
-    all.extend(with(Op::Relu, &firsts));
-    all.extend(with(Op::Elu, &firsts));
-    all.extend(with(Op::Swish, &[(-2.0, 0.0), (1.0, 0.0)]));
-    all.extend(with(Op::Softplus, &[(-1.0, 0.0), (1.0, 0.0), (2.0, 0.0)]));
-    all.extend(with(Op::Clip, &pairs));
-    all.extend(with(Op::Linear, &pairs));
-    all.extend(with(Op::HardSigmoid, &[(0.2, 0.5), (1.0 / 6.0, 3.0)]));
-    all.extend(with(Op::HardSwish, &[(1.0 / 6.0, 0.5)]));
-    all.extend(with(Op::Pow, &[(1.0, -1.0), (1.0, 0.5), (1.0, 1.5)]));
+    all.extend(with(Op::WEIR_ELTWISE_RELU, &firsts));
+    all.extend(with(Op::WEIR_ELTWISE_ELU, &firsts));
+    all.extend(with(Op::WEIR_ELTWISE_SWISH, &[(-2.0, 0.0), (1.0, 0.0)]));
+    all.extend(with(Op::WEIR_ELTWISE_SOFTPLUS, &[(-1.0, 0.0), (1.0, 0.0), (2.0, 0.0)]));
+    all.extend(with(Op::WEIR_ELTWISE_CLIP, &pairs));
+    all.extend(with(Op::WEIR_ELTWISE_LINEAR, &pairs));
+    all.extend(with(Op::WEIR_ELTWISE_HARDSIGMOID, &[(0.2, 0.5), (1.0 / 6.0, 3.0)]));
+    all.extend(with(Op::WEIR_ELTWISE_HARDSWISH, &[(1.0 / 6.0, 0.5)]));
+    all.extend(with(Op::WEIR_ELTWISE_POW, &[(1.0, -1.0), (1.0, 0.5), (1.0, 1.5)]));
     all
 }
 
@@ -63,7 +63,7 @@ pub fn cases(suite: &mut Suite) {
                 let reference: Vec<f64> = x.x.iter().map(|&x| value(&f, x)).collect();
                 for place in [Place::In, Place::Out] {
                     let name = format!("{f:?} {} {shape:?} {place:?}", dtype::name(of));
-                    let stage = vec![Stage::new(f, vec![x.clone()])];
+                    let stage = vec![Stage::new(Builtin::new(f), vec![x.clone()])];
                     suite.stages(name, rule(&f, of), reference.clone(), place, stage);
                 }
             }
@@ -74,7 +74,7 @@ pub fn cases(suite: &mut Suite) {
 /// Numbers of all sizes, where functions overflow, and the parameters themselves.
 fn data(of: u32, shape: &[i64], f: &Eltwise, seed: u64) -> Values {
     let mut random = Random::new(seed);
-    let is_log = f.op == Op::Log;
+    let is_log = f.op == Op::WEIR_ELTWISE_LOG;
     let x = (0..count(shape)).map(|i| {
         let unit = random.unit();
         match i % 13 {
@@ -101,14 +101,25 @@ fn data(of: u32, shape: &[i64], f: &Eltwise, seed: u64) -> Values {
 fn rule(f: &Eltwise, of: u32) -> Rule {
     let tolerance = match f.op {
         _ if of != dtype::F32 => epsilon(of),
-        Op::GeluTanh | Op::Elu | Op::Swish | Op::Tanh | Op::Softplus | Op::Mish | Op::Log => 4e-5,
+        Op::WEIR_ELTWISE_GELU_TANH
+        | Op::WEIR_ELTWISE_ELU
+        | Op::WEIR_ELTWISE_SWISH
+        | Op::WEIR_ELTWISE_TANH
+        | Op::WEIR_ELTWISE_SOFTPLUS
+        | Op::WEIR_ELTWISE_MISH
+        | Op::WEIR_ELTWISE_LOG => 4e-5,
         _ => 4e-6,
     };
     // A few parameters make a constant of it.
-    let is_constant = f.op == Op::Clip && f.alpha >= f.beta || f.op == Op::Linear && f.alpha == 0.0;
+    let is_constant =
+        f.op == Op::WEIR_ELTWISE_CLIP && f.alpha >= f.beta || f.op == Op::WEIR_ELTWISE_LINEAR && f.alpha == 0.0;
     let zeros = if is_constant && f.beta == 0.0 { 100 } else { 65 };
     // Where a sum nearly vanishes, what is rounded before counts.
-    let absolute = if matches!(f.op, Op::HardSigmoid | Op::HardSwish) { f64::from(f32::EPSILON) } else { 0.0 };
+    let absolute = if matches!(f.op, Op::WEIR_ELTWISE_HARDSIGMOID | Op::WEIR_ELTWISE_HARDSWISH) {
+        f64::from(f32::EPSILON)
+    } else {
+        0.0
+    };
     Rule { absolute, ..Rule::with(tolerance).zeros(zeros) }
 }
 
@@ -134,38 +145,40 @@ fn value(f: &Eltwise, x: f64) -> f64 {
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
     let softplus = |x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p();
     match f.op {
-        Op::Relu => {
+        Op::WEIR_ELTWISE_RELU => {
             if x >= 0.0 {
                 x
             } else {
                 alpha * x
             }
         }
-        Op::Elu => {
+        Op::WEIR_ELTWISE_ELU => {
             if x >= 0.0 {
                 x
             } else {
                 alpha * x.exp_m1()
             }
         }
-        Op::GeluErf => x * (erfc(-x / std::f64::consts::SQRT_2) / 2.0),
-        Op::GeluTanh => x * sigmoid(2.0 * (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x * x * x)),
-        Op::Tanh => x.tanh(),
-        Op::Sigmoid => sigmoid(x),
-        Op::Swish => x * sigmoid(alpha * x),
-        Op::Exp => x.exp(),
-        Op::Log => x.ln(),
-        Op::Sqrt => x.sqrt(),
-        Op::Square => x * x,
-        Op::Abs => x.abs(),
-        Op::Neg => -x,
-        Op::Clip => x.max(alpha).min(beta),
-        Op::Linear => alpha * x + beta,
-        Op::Pow => alpha * x.powf(beta),
-        Op::HardSigmoid => (alpha * x + beta).clamp(0.0, 1.0),
-        Op::HardSwish => x * (alpha * x + beta).clamp(0.0, 1.0),
-        Op::Round => x.round_ties_even(),
-        Op::Mish => x * softplus(x).tanh(),
-        Op::Softplus => softplus(alpha * x) / alpha,
+        Op::WEIR_ELTWISE_GELU_ERF => x * (erfc(-x / std::f64::consts::SQRT_2) / 2.0),
+        Op::WEIR_ELTWISE_GELU_TANH => {
+            x * sigmoid(2.0 * (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x * x * x))
+        }
+        Op::WEIR_ELTWISE_TANH => x.tanh(),
+        Op::WEIR_ELTWISE_SIGMOID => sigmoid(x),
+        Op::WEIR_ELTWISE_SWISH => x * sigmoid(alpha * x),
+        Op::WEIR_ELTWISE_EXP => x.exp(),
+        Op::WEIR_ELTWISE_LOG => x.ln(),
+        Op::WEIR_ELTWISE_SQRT => x.sqrt(),
+        Op::WEIR_ELTWISE_SQUARE => x * x,
+        Op::WEIR_ELTWISE_ABS => x.abs(),
+        Op::WEIR_ELTWISE_NEG => -x,
+        Op::WEIR_ELTWISE_CLIP => x.max(alpha).min(beta),
+        Op::WEIR_ELTWISE_LINEAR => alpha * x + beta,
+        Op::WEIR_ELTWISE_POW => alpha * x.powf(beta),
+        Op::WEIR_ELTWISE_HARDSIGMOID => (alpha * x + beta).clamp(0.0, 1.0),
+        Op::WEIR_ELTWISE_HARDSWISH => x * (alpha * x + beta).clamp(0.0, 1.0),
+        Op::WEIR_ELTWISE_ROUND => x.round_ties_even(),
+        Op::WEIR_ELTWISE_MISH => x * softplus(x).tanh(),
+        Op::WEIR_ELTWISE_SOFTPLUS => softplus(alpha * x) / alpha,
     }
 }

@@ -6,12 +6,11 @@ use crate::rule::Rule;
 use crate::suite::Suite;
 use crate::values::{Values, packed};
 use weir::base::dtype;
-use weir::kernel::builtin::MatmulInt8;
-use weir::kernel::vector::int8::Store;
+use weir::kernel::builtin::Builtin;
+use weir::ops::MatmulInt8;
 
 const RULE: Rule = Rule { zeros: 90, ..Rule::EXACT };
-const STORES: [(Store, u32); 4] =
-    [(Store::S32, dtype::S32), (Store::F32, dtype::F32), (Store::S8, dtype::S8), (Store::U8, dtype::U8)];
+const STORES: [u32; 4] = [dtype::S32, dtype::F32, dtype::S8, dtype::U8];
 
 /// Products of so many terms are long.
 const LONG: usize = 512;
@@ -25,8 +24,8 @@ const PLAIN: MatmulInt8 = MatmulInt8 {
     zero_a: 0,
     zero_b: 0,
     zero_c: 0,
-    store: Store::S32,
-    weights: None,
+    dtype: dtype::S32,
+    packed: None,
 };
 
 /// What is added to the plain product: zero points of A, B and C; A's scale over C's; a scale for each column; a bias.
@@ -44,17 +43,17 @@ pub fn cases(suite: &mut Suite) {
             continue;
         }
         for of_a in [dtype::U8, dtype::S8] {
-            for (store, of_c) in STORES {
+            for of_c in STORES {
                 for bits in 0..8 {
                     let with = With { zeros: bits & 1 != 0, scales: bits & 2 != 0, bias: bits & 4 != 0 };
-                    of_pair(suite, pair, of_a, (store, of_c), with, seed as u64);
+                    of_pair(suite, pair, of_a, of_c, with, seed as u64);
                 }
             }
         }
     }
 }
 
-fn of_pair(suite: &mut Suite, pair: &Pair, of_a: u32, (store, of_c): (Store, u32), with: With, seed: u64) {
+fn of_pair(suite: &mut Suite, pair: &Pair, of_a: u32, of_c: u32, with: With, seed: u64) {
     let (_, k, n, _) = sizes(pair);
     let wide = [dtype::S32, dtype::F32].contains(&of_c);
     let (mut a, mut b) = operands(pair, (of_a, dtype::S8), wide, seed);
@@ -89,7 +88,7 @@ fn of_pair(suite: &mut Suite, pair: &Pair, of_a: u32, (store, of_c): (Store, u32
         zero_a: zeros[0],
         zero_b: zeros[1],
         zero_c: zeros[2],
-        store,
+        dtype: of_c,
         ..PLAIN
     };
     let rest = || with.bias.then(|| bias.clone()).into_iter().chain(with.scales.then(|| scales.clone()));
@@ -97,10 +96,11 @@ fn of_pair(suite: &mut Suite, pair: &Pair, of_a: u32, (store, of_c): (Store, u32
     let name = format!("{pair:?} {} to {} {with:?}", dtype::name(of_a), dtype::name(of_c));
     // Bytes without a sign have no room for half of the sums.
     let rule = if of_c == dtype::U8 { RULE.zeros(95) } else { RULE };
-    suite.kernel(name.clone(), rule, c.clone(), kernel.clone(), inputs(&b));
-    let turned = MatmulInt8 { transpose_b: true, ..kernel.clone() };
+    suite.kernel(name.clone(), rule, c.clone(), Builtin::new(kernel), inputs(&b));
+    let turned = Builtin::new(MatmulInt8 { transpose_b: true, ..kernel });
     suite.kernel(format!("{name} transposed"), rule, c.clone(), turned, inputs(&transposed(&b)));
-    let weights = Some(packed(&b.tensor(), false));
+    let weights = packed(&b.tensor(), false);
+    let of_packed = MatmulInt8 { packed: Some(weights.shape()), ..kernel };
     let inputs = [a.clone()].into_iter().chain(rest()).collect();
-    suite.kernel(format!("{name} packed"), rule, c, MatmulInt8 { weights, ..kernel }, inputs);
+    suite.kernel(format!("{name} packed"), rule, c, Builtin::with_weights(of_packed, Some(weights)), inputs);
 }

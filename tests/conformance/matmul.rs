@@ -10,8 +10,9 @@ use std::sync::Arc;
 use weir::base::{Desc, Ref, dtype};
 use weir::engine::{BoundKernel, KernelOptions, Tensor};
 use weir::graph::{CompileOptions, Graph, Program};
-use weir::kernel::builtin::Matmul;
+use weir::kernel::builtin::Builtin;
 use weir::kernel::vector::activation::Activation;
+use weir::ops::Matmul;
 
 const RULE: Rule = Rule { zeros: 90, ..Rule::EXACT };
 const PLAIN: Matmul = Matmul {
@@ -19,9 +20,10 @@ const PLAIN: Matmul = Matmul {
     transpose_b: false,
     bias: false,
     sum: false,
-    activation: Activation::None,
+    activation: Activation::WEIR_ACTIVATION_NONE,
     wide: false,
-    weights: None,
+    tf32: false,
+    packed: None,
 };
 
 pub fn cases(suite: &mut Suite) {
@@ -40,7 +42,7 @@ fn of_pair(suite: &mut Suite, pair: &Pair, of: u32, seed: u64) {
     let (turned_a, turned_b) = (transposed(&a), transposed(&b));
     let turned = [(false, false), (false, true), (true, false), (true, true)];
     for (transpose_a, transpose_b) in turned.into_iter().take(if work(pair) < 1 << 26 { 4 } else { 2 }) {
-        let kernel = Matmul { transpose_a, transpose_b, ..PLAIN };
+        let kernel = Builtin::new(Matmul { transpose_a, transpose_b, ..PLAIN });
         let inputs = vec![
             if transpose_a { turned_a.clone() } else { a.clone() },
             if transpose_b { turned_b.clone() } else { b.clone() },
@@ -54,8 +56,8 @@ fn of_pair(suite: &mut Suite, pair: &Pair, of: u32, seed: u64) {
         // One matrix of weights: packed before.
         let b = Values::new(b.dtype, &[k as i64, n as i64], b.x.clone());
         for (transposed, b) in [(false, b.clone()), (true, transposed(&b))] {
-            let weights = Some(packed(&b.tensor(), transposed));
-            let kernel = Matmul { weights, ..PLAIN };
+            let weights = packed(&b.tensor(), transposed);
+            let kernel = Builtin::with_weights(Matmul { packed: Some(weights.shape()), ..PLAIN }, Some(weights));
             let name = format!("{pair:?} {} packed {transposed}", dtype::name(of));
             suite.kernel(name, RULE, c.clone(), kernel, vec![a.clone()]);
         }
@@ -71,7 +73,8 @@ fn finished(suite: &mut Suite, pair: &Pair, of: u32, [a, b]: [&Values; 2], c: &[
         let bias = whole(of_c, &[n as i64], (1, 9), seed + 1);
         let addend = whole(of_c, &dims, (-9, 9), seed + 2);
         let reference = (0..c.len()).map(|i| (c[i] + bias.x[i % n] + addend.x[i]).max(0.0)).collect();
-        let kernel = Matmul { bias: true, sum: true, activation: Activation::Relu, wide, ..PLAIN };
+        let relu = Activation::WEIR_ACTIVATION_RELU;
+        let kernel = Builtin::new(Matmul { bias: true, sum: true, activation: relu, wide, ..PLAIN });
         let name = format!("{pair:?} {} finished, wide {wide}", dtype::name(of));
         // A row of one column can be below zero as a whole.
         let rule = RULE.zeros(if c.len() == 1 { 100 } else { 90 });
@@ -112,7 +115,7 @@ pub fn open_cases(suite: &mut Suite) {
 fn program(a: Desc, b: Desc) -> Ref<Program> {
     let mut graph = Graph::new("product");
     let inputs = [graph.add_input("a", a).unwrap(), graph.add_input("b", b).unwrap()];
-    let kernel = BoundKernel::create(engine(), Arc::new(PLAIN), &KernelOptions::default()).unwrap();
+    let kernel = BoundKernel::create(engine(), Arc::new(Builtin::new(PLAIN)), &KernelOptions::default()).unwrap();
     let c = graph.add_kernel("c", kernel, &inputs, 1).unwrap().output(0);
     graph.add_output("c", c).unwrap();
     Program::compile(&graph, vec![engine()], &CompileOptions::default()).unwrap()

@@ -5,10 +5,9 @@ use crate::product::matrix_of;
 use crate::rule::{Rule, epsilon};
 use crate::suite::Suite;
 use crate::values::Values;
-use weir::abi::weir_reduce_op_value as Op;
 use weir::base::dtype;
-use weir::kernel::builtin::Reduce;
-use weir::kernel::vector::isa::Isa;
+use weir::kernel::builtin::Builtin;
+use weir::ops::{Reduce, weir_reduce_op_value as Op};
 
 /// Shapes of input and output.
 const SHAPES: [(&[i64], &[i64]); 10] = [
@@ -60,7 +59,6 @@ pub fn cases(suite: &mut Suite) {
                     keep_dims: true,
                     squares,
                     eps: if NORMS.contains(&op) { EPS } else { 0.0 },
-                    isa: Isa::best(),
                 };
                 for axis in (0..from.len()).filter(|&axis| from[axis] != to[axis]) {
                     kernel.axes[kernel.num_axes] = axis as i32;
@@ -69,7 +67,7 @@ pub fn cases(suite: &mut Suite) {
                 let epsilons = if NORMS.contains(&op) && of == dtype::F32 { 5.0 } else { 1.0 };
                 let name = format!("{op:?} {squares} {} {from:?} to {to:?}", dtype::name(of));
                 let rule = Rule::with(epsilons * epsilon(of)).zeros(40);
-                suite.kernel(name, rule, reference, kernel, vec![x]);
+                suite.kernel(name, rule, reference, Builtin::new(kernel), vec![x]);
             }
         }
     }

@@ -5,8 +5,8 @@ use crate::rule::Rule;
 use crate::suite::{Place, Stage, Suite};
 use crate::values::{Values, range, rounded};
 use weir::base::dtype;
-use weir::kernel::builtin::Convert;
-use weir::kernel::builtin::movement::Transpose;
+use weir::kernel::builtin::Builtin;
+use weir::ops::{Convert, Transpose};
 
 const TYPES: [u32; 6] = [dtype::F32, dtype::BF16, dtype::F16, dtype::S32, dtype::S8, dtype::U8];
 const RULE: Rule = Rule { zeros: 80, ..Rule::EXACT };
@@ -59,10 +59,12 @@ fn of(suite: &mut Suite, shape: &[i64], order: &[i32], (from, to): (u32, u32), s
     // Arithmetic is in floats: s32 is one before it is scaled.
     let scaled = |x: f64| if scale == 1.0 { x } else { rounded(dtype::F32, rounded(dtype::F32, x) * f64::from(scale)) };
     let y = Values { dtype: to, dims: x.dims.clone(), x: x.x.iter().map(|&x| scaled(x)).collect() };
-    let mut stages = vec![Stage::new(Convert { dtype: to, scale, shift: 0.0 }, vec![x])];
+    let mut stages = vec![Stage::new(Builtin::new(Convert { dtype: to, scale, shift: 0.0 }), vec![x])];
     let mut reference = y.x.clone();
     if !order.is_empty() {
-        stages.push(Stage::new(Transpose::new(order).unwrap(), vec![]));
+        let permutation = std::array::from_fn(|i| order.get(i).map_or(0, |&axis| axis as usize));
+        let transpose = Transpose { rank: Some(order.len()), permutation };
+        stages.push(Stage::new(Builtin::new(transpose), vec![]));
         reference = permuted(&y, order);
     }
     let name = format!("{shape:?} {order:?} {} to {} scale {scale}", dtype::name(from), dtype::name(to));

@@ -5,8 +5,8 @@ use crate::rule::{Rule, epsilon};
 use crate::suite::{Place, Stage, Suite};
 use crate::values::Values;
 use weir::base::dtype;
-use weir::kernel::builtin::{Quantization, QuantizeDirection, Softmax};
-use weir::kernel::vector::isa::Isa;
+use weir::kernel::builtin::Builtin;
+use weir::ops::{Quantize, Softmax};
 
 /// Shapes, and the axes.
 const SHAPES: [(&[i64], &[i32]); 13] = [
@@ -40,7 +40,7 @@ pub fn cases(suite: &mut Suite) {
             continue;
         }
         for (&axis, log) in axes.iter().flat_map(|axis| [(axis, false), (axis, true)]) {
-            let kernel = Softmax { axis, log, isa: Isa::best() };
+            let kernel = Softmax { axis, log };
             for of in [dtype::F32, dtype::BF16, dtype::F16] {
                 let x = data(of, shape, axis as usize, seed as u64);
                 let reference = reference(&x, axis as usize, log);
@@ -53,7 +53,7 @@ pub fn cases(suite: &mut Suite) {
                 let zeros = if shape[axis as usize] == 1 && log { 100 } else { 30 };
                 let rule = Rule { absolute: f64::from(f32::EPSILON), ..Rule::with(tolerance).zeros(zeros) };
                 let name = format!("{shape:?} axis {axis} log {log} {}", dtype::name(of));
-                suite.kernel(name, rule, reference, kernel, vec![x]);
+                suite.kernel(name, rule, reference, Builtin::new(kernel), vec![x]);
             }
             if shape[axis as usize] <= 16 && shape[axis as usize] > 2 {
                 bytes(suite, kernel, shape, seed as u64);
@@ -107,11 +107,11 @@ fn bytes(suite: &mut Suite, kernel: Softmax, shape: &[i64], seed: u64) {
         let floats = Values::nearest(dtype::F32, shape, x.x.iter().map(|x| x * before));
         // The softmax is rounded before it is divided: a tie of either is one.
         let reference = self::reference(&floats, kernel.axis as usize, kernel.log).iter().map(|y| y / after).collect();
-        let way = |way, dtype| Quantization { way, dtype, zero_point: false, axis: -1 };
+        let way = |dequantize, dtype| Builtin::new(Quantize { dequantize, dtype, zero_point: false, axis: -1 });
         let stages = vec![
-            Stage::new(way(QuantizeDirection::Dequantize, dtype::F32), vec![x, scale(before)]),
-            Stage::new(kernel, vec![]),
-            Stage::new(way(QuantizeDirection::Quantize, of), vec![scale(after)]),
+            Stage::new(way(true, dtype::F32), vec![x, scale(before)]),
+            Stage::new(Builtin::new(kernel), vec![]),
+            Stage::new(way(false, of), vec![scale(after)]),
         ];
         let name = format!("{shape:?} axis {} log {} {}", kernel.axis, kernel.log, dtype::name(of));
         suite.stages(name, Rule::EXACT, reference, Place::Out, stages);

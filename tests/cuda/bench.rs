@@ -5,7 +5,7 @@ use weir::abi::WEIR_TIMEOUT_INFINITE;
 use weir::abi::weir_cuda_argument_kind_value as A;
 use weir::abi::{weir_cuda_argument, weir_cuda_kernel_desc, weir_cuda_source_value};
 use weir::base::{Desc, Ref, Result, dtype};
-use weir::device::{CUDA_KERNEL, DeviceKind};
+use weir::device::{CUDA_KERNEL, DeviceKind, Operation};
 use weir::engine::{BoundKernel, Engine, EngineAttr, Event, KernelIdentity, KernelOptions, Stream, StreamAttr, Tensor};
 use weir::kernel::{Kernel, KernelContext, Outputs};
 
@@ -116,7 +116,7 @@ impl Bench {
         // SAFETY: the bytes of a plain struct.
         let attributes =
             unsafe { std::slice::from_raw_parts(std::ptr::from_ref(desc).cast::<u8>(), size_of_val(desc)) };
-        let operation = KernelIdentity { name: CUDA_KERNEL, attributes, ..KernelIdentity::default() };
+        let operation = KernelIdentity::of(Operation::Named(CUDA_KERNEL, attributes));
         self.create_with(Signature { name, inputs, last_words: Mutex::new(None) }, operation)
     }
 
@@ -146,8 +146,7 @@ impl Bench {
         let attributes =
             unsafe { std::slice::from_raw_parts(std::ptr::from_ref(&desc).cast::<u8>(), size_of_val(&desc)) };
         let signature = Signature { name: "fill", inputs: 0, last_words: Mutex::new(Some(last_words)) };
-        self.create_with(signature, KernelIdentity { name: CUDA_KERNEL, attributes, ..KernelIdentity::default() })
-            .unwrap()
+        self.create_with(signature, KernelIdentity::of(Operation::Named(CUDA_KERNEL, attributes))).unwrap()
     }
 
     pub fn wait(&self) -> Result<()> {

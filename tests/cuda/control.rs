@@ -14,7 +14,7 @@ use weir::base::time::Deadline;
 use weir::base::{Code, Desc, Ref, Result, dtype};
 use weir::device::{
     Accelerator, CUDA_KERNEL, DeviceKernel, DeviceStream, DeviceStreamAttr, Fill, HostAddress, Integer, Launch,
-    Location, Recipe, RecordedLoop, RecordedStep, RecordedWork, Recording, Transfer,
+    Location, Operation, Recipe, RecordedLoop, RecordedStep, RecordedWork, Recording, Transfer,
 };
 use weir::engine;
 use weir::memory::View;
@@ -150,7 +150,8 @@ fn kernel(
     // SAFETY: the bytes of a plain struct.
     let attributes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(&desc).cast::<u8>(), size_of_val(&desc)) };
     let name = entry.to_str().unwrap();
-    let recipe = Recipe { name, operation: CUDA_KERNEL, attributes, num_inputs: inputs, num_outputs: 1, host: None };
+    let operation = Operation::Named(CUDA_KERNEL, attributes);
+    let recipe = Recipe { name, operation, num_inputs: inputs, num_outputs: 1, host: None };
     device.kernel(&recipe).unwrap()
 }
 

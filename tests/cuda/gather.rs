@@ -4,14 +4,10 @@
 use crate::kit::{fake, is_fake, with_driver};
 use crate::programs::{bound, cpu, floats, gpu, lend, words};
 use std::mem::ManuallyDrop;
-use std::sync::Arc;
-use weir::abi::{weir_binary_desc, weir_gather_desc};
 use weir::base::{Code, Desc, Ref, Result, dtype};
 use weir::engine::{BoundKernel, Engine, Event, Stream, StreamAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program};
-use weir::kernel::builtin::Binary;
-use weir::kernel::builtin::movement::Gather;
-use weir::kernel::vector::binary::Op;
+use weir::ops::{Binary, Gather, weir_binary_op_value, weir_gather_desc};
 
 const ROWS: usize = 5;
 const WIDTH: usize = 4;
@@ -19,7 +15,7 @@ const COUNT: usize = 3;
 
 fn gather(engine: &Ref<Engine>) -> Ref<BoundKernel> {
     let desc = weir_gather_desc { struct_size: size_of::<weir_gather_desc>(), axis: 0, reserved: 0 };
-    bound(engine, Arc::new(Gather { axis: 0 }), "gather", &desc)
+    bound::<Gather>(engine, desc)
 }
 
 fn table() -> Vec<f32> {
@@ -210,8 +206,7 @@ fn an_index_outside_is_the_failure_of_a_run() {
             let table = floats(&cpu(), &[ROWS as i64, WIDTH as i64], &table());
             let table = graph.add_constant("table", table).unwrap();
             let found = graph.add_kernel("rows", gather(&engine), &[table, numbers], 1).unwrap().output(0);
-            let desc = weir_binary_desc { struct_size: size_of::<weir_binary_desc>(), op: 6, reserved: 0 };
-            let most = bound(&engine, Arc::new(Binary { op: Op::Max }), "binary", &desc);
+            let most = bound::<Binary>(&engine, Binary::desc(weir_binary_op_value::WEIR_BINARY_MAX));
             let end = (0..4).fold(found, |value, i| {
                 let node = graph.add_kernel(&format!("most {i}"), most.clone(), &[value, found], 1);
                 node.unwrap().output(0)
@@ -254,8 +249,7 @@ fn an_index_outside_is_the_failure_of_the_stream_that_a_run_is_on() {
         let table = floats(&cpu(), &[ROWS as i64, WIDTH as i64], &table());
         let table = graph.add_constant("table", table).unwrap();
         let found = graph.add_kernel("rows", lookup.kernel.clone(), &[table, numbers], 1).unwrap().output(0);
-        let desc = weir_binary_desc { struct_size: size_of::<weir_binary_desc>(), op: 6, reserved: 0 };
-        let most = bound(engine, Arc::new(Binary { op: Op::Max }), "binary", &desc);
+        let most = bound::<Binary>(engine, Binary::desc(weir_binary_op_value::WEIR_BINARY_MAX));
         let end = graph.add_kernel("most", most, &[found, found], 1).unwrap().output(0);
         graph.add_output("y", end).unwrap();
         graph.set_input_engine(0, Some(engine.clone())).unwrap();

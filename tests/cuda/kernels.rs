@@ -62,13 +62,15 @@ fn arguments_that_are_not_the_entrys_are_refused() {
 #[test]
 fn functions_of_the_host_and_unknown_operations_are_refused() {
     with_driver(&[], || {
+        use weir::device::Operation;
         use weir::engine::{BoundKernel, KernelIdentity, KernelOptions};
-        use weir::kernel::builtin::Eltwise;
-        use weir::kernel::vector::eltwise::Op;
+        use weir::kernel::builtin::Builtin;
+        use weir::ops::Select;
         let bench = Bench::new();
-        for (name, text) in [("", "runs no functions of the host's"), ("nonsense", "'nonsense'")] {
-            let kernel = std::sync::Arc::new(Eltwise { op: Op::Square, alpha: 0.0, beta: 0.0 });
-            let operation = KernelIdentity { name, ..KernelIdentity::default() };
+        let host = (Operation::Host, "runs no functions of the host's");
+        for (operation, text) in [host, (Operation::Named("nonsense", &[]), "'nonsense'")] {
+            let kernel = std::sync::Arc::new(Builtin::new(Select));
+            let operation = KernelIdentity::of(operation);
             let engine = bench.engine.clone();
             let error =
                 BoundKernel::create_as(engine, kernel, operation, &KernelOptions::default()).map(drop).unwrap_err();

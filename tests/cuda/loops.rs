@@ -4,24 +4,14 @@
 use crate::direct::{LOOK, allocates_nothing_later, asked, calls, enter};
 use crate::kit::{eventually, fake, is_fake, with_driver};
 use crate::programs::{bound, cpu, floats, gpu, lend, run, words};
-use std::sync::Arc;
-use weir::abi::weir_binary_desc;
-use weir::abi::weir_binary_op_value as F;
 use weir::base::{Code, Desc, Ref, Result, dtype};
 use weir::engine::{BoundKernel, Engine, Stream, StreamAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions};
-use weir::kernel::builtin::Binary;
-use weir::kernel::vector::binary::Op;
 use weir::memory::heap;
+use weir::ops::{Binary, weir_binary_op_value as Op};
 
 pub fn of(engine: &Ref<Engine>, op: Op) -> Ref<BoundKernel> {
-    let number = match op {
-        Op::Add => F::WEIR_BINARY_ADD,
-        Op::Mul => F::WEIR_BINARY_MUL,
-        _ => F::WEIR_BINARY_LT,
-    };
-    let desc = weir_binary_desc { struct_size: size_of::<weir_binary_desc>(), op: number as u32, reserved: 0 };
-    bound(engine, Arc::new(Binary { op }), "binary", &desc)
+    bound::<Binary>(engine, Binary::desc(op))
 }
 
 const LEN: usize = 8;
@@ -29,7 +19,7 @@ const LEN: usize = 8;
 /// while (i < n) { i = i + 1; h, old = |h| < limit ? h * w + x : x, h; }, with w and 1 as constants.
 fn recurrent(on: &Ref<Engine>) -> Graph {
     let (one, row) = (Desc::new(dtype::F32, &[1]), Desc::new(dtype::F32, &[LEN as i64]));
-    let (less, add, mul) = (of(on, Op::Lt), of(on, Op::Add), of(on, Op::Mul));
+    let (less, add, mul) = (of(on, Op::WEIR_BINARY_LT), of(on, Op::WEIR_BINARY_ADD), of(on, Op::WEIR_BINARY_MUL));
     let inputs = |graph: &mut Graph| {
         [("i", one), ("h", row), ("old", row), ("n", one), ("x", row)]
             .map(|(name, desc)| graph.add_input(name, desc).unwrap())

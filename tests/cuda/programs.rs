@@ -3,15 +3,13 @@
 use crate::digits::{CLASSES, Digits, PIXELS};
 use crate::kit::{fake, is_fake, with_driver};
 use std::sync::Arc;
-use weir::abi::{weir_argmax_desc, weir_matmul_desc, weir_softmax_desc};
 use weir::base::{Desc, Ref, dtype};
-use weir::device::DeviceKind;
+use weir::device::{DeviceKind, Operation};
 use weir::engine::{BoundKernel, Engine, EngineAttr, KernelIdentity, KernelOptions, Stream, StreamAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, RunOptions};
 use weir::kernel::Kernel;
-use weir::kernel::builtin::{Argmax, Matmul, Softmax};
-use weir::kernel::vector::activation::Activation;
-use weir::kernel::vector::isa::Isa;
+use weir::kernel::builtin::Builtin;
+use weir::ops::*;
 
 const BATCH: usize = 20;
 
@@ -26,49 +24,44 @@ pub fn gpu(streams: u32) -> Ref<Engine> {
 }
 
 /// An operation on either engine.
-pub fn bound<T>(engine: &Ref<Engine>, kernel: Arc<dyn Kernel>, name: &str, desc: &T) -> Ref<BoundKernel> {
-    // SAFETY: the bytes of a plain struct.
-    let attributes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(desc).cast::<u8>(), size_of_val(desc)) };
-    BoundKernel::create_as(
-        engine.clone(),
-        kernel,
-        KernelIdentity { name, attributes, ..KernelIdentity::default() },
-        &KernelOptions::default(),
-    )
-    .unwrap()
+pub fn bound<O: Operator + Into<Op>>(engine: &Ref<Engine>, mut desc: O::Desc) -> Ref<BoundKernel>
+where
+    Builtin<O>: Kernel,
+{
+    let (operator, described) = Described::new::<O>(&mut desc, None).unwrap();
+    let identity = KernelIdentity::of(Operation::Builtin(&described));
+    let kernel = Arc::new(Builtin::new(operator));
+    BoundKernel::create_as(engine.clone(), kernel, identity, &KernelOptions::default()).unwrap()
 }
 
 fn layer(engine: &Ref<Engine>, relu: bool) -> Ref<BoundKernel> {
-    let activation = if relu { Activation::Relu } else { Activation::None };
-    let kernel = Matmul {
-        transpose_a: false,
-        transpose_b: false,
-        bias: true,
-        sum: false,
-        activation,
-        wide: false,
-        weights: None,
-    };
-    // WEIR_MATMUL_BIAS, WEIR_MATMUL_RELU
-    let flags = 4 | if relu { 8 } else { 0 };
+    let activation =
+        if relu { weir_activation_value::WEIR_ACTIVATION_RELU } else { weir_activation_value::WEIR_ACTIVATION_NONE };
     let desc = weir_matmul_desc {
         struct_size: size_of::<weir_matmul_desc>(),
-        flags,
-        activation: 0,
+        flags: weir_matmul_flags::WEIR_MATMUL_BIAS as u64,
+        activation: activation as u32,
         reserved: 0,
         weights: std::ptr::null_mut(),
     };
-    bound(engine, Arc::new(kernel), "matmul", &desc)
+    bound::<Matmul>(engine, desc)
 }
 
 fn softmax(engine: &Ref<Engine>) -> Ref<BoundKernel> {
-    let desc = weir_softmax_desc { struct_size: size_of::<weir_softmax_desc>(), axis: -1, reserved: 0, flags: 0 };
-    bound(engine, Arc::new(Softmax { axis: -1, log: false, isa: Isa::best() }), "softmax", &desc)
+    bound::<Softmax>(engine, Softmax::DEFAULT.unwrap())
 }
 
 fn argmax(engine: &Ref<Engine>) -> Ref<BoundKernel> {
-    let desc = weir_argmax_desc { struct_size: size_of::<weir_argmax_desc>(), axis: -1, reserved: 0 };
-    bound(engine, Arc::new(Argmax { axis: -1 }), "argmax", &desc)
+    let desc = weir_reduce_desc {
+        struct_size: size_of::<weir_reduce_desc>(),
+        flags: 0,
+        op: weir_reduce_op_value::WEIR_REDUCE_ARGMAX as u32,
+        num_axes: 1,
+        axes: [-1, 0, 0, 0, 0, 0, 0, 0],
+        p: 0.0,
+        eps: 0.0,
+    };
+    bound::<Reduce>(engine, desc)
 }
 
 pub fn floats(engine: &Ref<Engine>, dims: &[i64], values: &[f32]) -> Ref<Tensor> {

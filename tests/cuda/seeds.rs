@@ -6,16 +6,13 @@ use crate::kit::{fake, raw, with_driver};
 use crate::programs::{bound, cpu, floats, gpu, run, words};
 use crate::random::Random;
 use std::ffi::c_void;
-use std::sync::Arc;
-use weir::abi::weir_binary_desc;
 use weir::base::{Desc, Ref, dtype};
 use weir::engine::Engine;
 use weir::graph::{CompileOptions, Graph, Program, ValueId};
-use weir::kernel::builtin::Binary;
-use weir::kernel::vector::binary::Op;
+use weir::ops::{Binary, weir_binary_op_value as Op};
 
 const LEN: i64 = 64;
-const OPS: [(Op, u32); 4] = [(Op::Add, 1), (Op::Sub, 2), (Op::Mul, 3), (Op::Max, 6)];
+const OPS: [Op; 4] = [Op::WEIR_BINARY_ADD, Op::WEIR_BINARY_SUB, Op::WEIR_BINARY_MUL, Op::WEIR_BINARY_MAX];
 
 /// A graph of functions of two arrays; each is on the device or, one in `host`, on the host.
 fn drawn(random: &mut Random, engine: &Ref<Engine>, host: usize) -> Graph {
@@ -23,10 +20,9 @@ fn drawn(random: &mut Random, engine: &Ref<Engine>, host: usize) -> Graph {
     let desc = Desc::new(dtype::F32, &[LEN]);
     let mut values: Vec<ValueId> = (0..2).map(|i| graph.add_input(&format!("input {i}"), desc).unwrap()).collect();
     for i in 0..3 + random.below(12) {
-        let (op, number) = OPS[random.below(OPS.len())];
-        let number = weir_binary_desc { struct_size: size_of::<weir_binary_desc>(), op: number, reserved: 0 };
+        let op = OPS[random.below(OPS.len())];
         let on = if random.once_in(host) { cpu() } else { engine.clone() };
-        let kernel = bound(&on, Arc::new(Binary { op }), "binary", &number);
+        let kernel = bound::<Binary>(&on, Binary::desc(op));
         let inputs = [(); 2].map(|()| values[values.len() - 1 - random.below(values.len().min(5))]);
         values.push(graph.add_kernel(&format!("n{i}"), kernel, &inputs, 1).unwrap().output(0));
     }
@@ -104,10 +100,8 @@ fn drawn_graphs_have_the_processors_bits_on_the_drivers_threads() {
 /// All on the device, and one output that depends on all: a host that waits in between, or sees that something is done
 /// before it goes on issuing, orders things, too.
 fn on_the_device(seed: u64, engine: &Ref<Engine>) -> Graph {
-    let (op, number) = OPS[0];
     let random = &mut Random::new(seed);
-    let desc = weir_binary_desc { struct_size: size_of::<weir_binary_desc>(), op: number, reserved: 0 };
-    let add = bound(engine, Arc::new(Binary { op }), "binary", &desc);
+    let add = bound::<Binary>(engine, Binary::desc(OPS[0]));
     let mut graph = Graph::new("device");
     let of = Desc::new(dtype::F32, &[LEN]);
     let mut values: Vec<ValueId> = vec![graph.add_input("input", of).unwrap()];

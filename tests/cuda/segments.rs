@@ -2,11 +2,11 @@
 
 use crate::bench::{Bench, LEN, values};
 use crate::kit::{eventually, fake, is_fake, with_driver};
+use crate::programs::bound;
 use std::mem::ManuallyDrop;
-use std::sync::Arc;
 use weir::base::{Code, Desc, Ref, Result, dtype};
 use weir::device::{Fill, HostAddress, Location, RecordedStep, RecordedWork, Recording, Transfer};
-use weir::engine::{BoundKernel, Tensor};
+use weir::engine::Tensor;
 use weir::graph::{CompileOptions, Graph, Program, ReportFormat};
 
 /// As `with_driver`; in the end everything has been given back, once the thread that has told of the last event lets go
@@ -271,24 +271,9 @@ fn any_order_that_the_edges_allow_is_right() {
 #[test]
 fn built_in_kernels_are_recorded_as_they_are_launched() {
     on_driver(&[("SEED", "2")], || {
-        use weir::abi::{weir_eltwise_desc, weir_eltwise_op_value::WEIR_ELTWISE_SQUARE};
-        use weir::engine::{KernelIdentity, KernelOptions};
-        use weir::kernel::builtin::Eltwise;
-        use weir::kernel::vector::eltwise::Op;
+        use weir::ops::{Eltwise, weir_eltwise_op_value::WEIR_ELTWISE_SQUARE};
         let bench = Bench::new();
-        let desc = weir_eltwise_desc {
-            struct_size: size_of::<weir_eltwise_desc>(),
-            op: WEIR_ELTWISE_SQUARE as u32,
-            alpha: 0.0,
-            beta: 0.0,
-            reserved: 0,
-        };
-        // SAFETY: the bytes of a plain struct.
-        let attributes = unsafe { std::slice::from_raw_parts((&raw const desc).cast::<u8>(), size_of_val(&desc)) };
-        let kernel = Arc::new(Eltwise { op: Op::Square, alpha: 0.0, beta: 0.0 });
-        let operation = KernelIdentity { name: "eltwise", attributes, ..KernelIdentity::default() };
-        let square =
-            BoundKernel::create_as(bench.engine.clone(), kernel, operation, &KernelOptions::default()).unwrap();
+        let square = bound::<Eltwise>(&bench.engine, Eltwise::desc(WEIR_ELTWISE_SQUARE, 0.0, 0.0));
         let f32s = Desc::new(dtype::F32, &[LEN as i64]);
         let mut graph = Graph::new("squares");
         let x = graph.add_input("x", f32s).unwrap();

@@ -3,13 +3,10 @@
 
 use crate::kit::{fake, with_driver};
 use crate::programs::{bound, cpu, floats, gpu, lend, set_integer, words};
-use std::sync::Arc;
-use weir::abi::weir_binary_desc;
 use weir::base::{Desc, Ref, dtype};
 use weir::engine::{BoundKernel, Engine, Stream, StreamAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, RunOptions, ValueId};
-use weir::kernel::builtin::Binary;
-use weir::kernel::vector::binary::Op;
+use weir::ops::{Binary, weir_binary_op_value as Op};
 
 /// Adds nodes on an engine to a graph, from the variables and what stays.
 type Makes<'a, T> = dyn Fn(&mut Graph, &Ref<Engine>, &[ValueId]) -> T + 'a;
@@ -110,11 +107,7 @@ impl There {
 
 /// Any function of two.
 fn binary(engine: &Ref<Engine>, op: Op) -> Ref<BoundKernel> {
-    let all =
-        [Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Min, Op::Max, Op::Pow, Op::Eq, Op::Ne, Op::Lt, Op::Le, Op::Gt, Op::Ge];
-    let number = 1 + all.iter().position(|known| *known == op).unwrap() as u32;
-    let desc = weir_binary_desc { struct_size: size_of::<weir_binary_desc>(), op: number, reserved: 0 };
-    bound(engine, Arc::new(Binary { op }), "binary", &desc)
+    bound::<Binary>(engine, Binary::desc(op))
 }
 
 fn op(graph: &mut Graph, on: &Ref<Engine>, op: Op, inputs: [ValueId; 2]) -> ValueId {
@@ -146,8 +139,11 @@ fn an_iteration_is_the_bodys_kernel_and_the_one_that_sets_the_condition() {
         let ran = with_driver(&[("VERSION", version)], || {
             let engine = gpu(1);
             engine.accelerator().unwrap().control_flow().unwrap();
-            let less = |graph: &mut Graph, on: &Ref<Engine>, v: &[ValueId]| op(graph, on, Op::Lt, [v[0], v[1]]);
-            let count = |graph: &mut Graph, on: &Ref<Engine>, v: &[ValueId]| vec![op(graph, on, Op::Add, [v[0], v[2]])];
+            let less =
+                |graph: &mut Graph, on: &Ref<Engine>, v: &[ValueId]| op(graph, on, Op::WEIR_BINARY_LT, [v[0], v[1]]);
+            let count = |graph: &mut Graph, on: &Ref<Engine>, v: &[ValueId]| {
+                vec![op(graph, on, Op::WEIR_BINARY_ADD, [v[0], v[2]])]
+            };
             // Outside: both tensors and the step come in, the first value, one sets the condition, the loop, the result
             // goes out.
             let counts = Case { dtype: dtype::F32, variables: 1, invariants: 2, condition: &less, body: &count };
@@ -157,24 +153,25 @@ fn an_iteration_is_the_bodys_kernel_and_the_one_that_sets_the_condition() {
             assert_eq!(nodes(&counts, &engine, &bits), [3, 1, 5, 7]);
             // A number that is computed for the comparison, and one that is compared with itself.
             let square = |graph: &mut Graph, on: &Ref<Engine>, v: &[ValueId]| {
-                let square = op(graph, on, Op::Mul, [v[0], v[0]]);
-                op(graph, on, Op::Lt, [square, v[1]])
+                let square = op(graph, on, Op::WEIR_BINARY_MUL, [v[0], v[0]]);
+                op(graph, on, Op::WEIR_BINARY_LT, [square, v[1]])
             };
             assert_eq!(nodes(&Case { condition: &square, ..counts }, &engine, &bits)[..2], [5, 1]);
             // What is no comparison of numbers is read: two predicates, one that compares them, and the set, twice, and
             // the body's.
             let both = |graph: &mut Graph, on: &Ref<Engine>, v: &[ValueId]| {
-                let [low, high] = [Op::Lt, Op::Gt].map(|by| op(graph, on, by, [v[0], v[1]]));
-                op(graph, on, Op::Gt, [low, high])
+                let [low, high] = [Op::WEIR_BINARY_LT, Op::WEIR_BINARY_GT].map(|by| op(graph, on, by, [v[0], v[1]]));
+                op(graph, on, Op::WEIR_BINARY_GT, [low, high])
             };
             assert_eq!(nodes(&Case { condition: &both, ..counts }, &engine, &bits)[..2], [9, 1]);
             // The set is behind what counts, and not behind a second variable's kernels: three edges inside.
             let two = |graph: &mut Graph, on: &Ref<Engine>, v: &[ValueId]| {
-                let next = op(graph, on, Op::Add, [v[0], v[3]]);
-                let scaled = op(graph, on, Op::Mul, [v[1], v[3]]);
-                vec![next, op(graph, on, Op::Add, [scaled, v[3]])]
+                let next = op(graph, on, Op::WEIR_BINARY_ADD, [v[0], v[3]]);
+                let scaled = op(graph, on, Op::WEIR_BINARY_MUL, [v[1], v[3]]);
+                vec![next, op(graph, on, Op::WEIR_BINARY_ADD, [scaled, v[3]])]
             };
-            let less = |graph: &mut Graph, on: &Ref<Engine>, v: &[ValueId]| op(graph, on, Op::Lt, [v[0], v[2]]);
+            let less =
+                |graph: &mut Graph, on: &Ref<Engine>, v: &[ValueId]| op(graph, on, Op::WEIR_BINARY_LT, [v[0], v[2]]);
             let two = Case { dtype: dtype::F32, variables: 2, invariants: 2, condition: &less, body: &two };
             let [kernels, loops, _, edges] = nodes(&two, &engine, &[0.0, 1.0, 5.0, 2.0].map(one));
             // As above, with the second variable in, its first value before the loop, and out; inside, the two edges.
@@ -188,11 +185,26 @@ fn an_iteration_is_the_bodys_kernel_and_the_one_that_sets_the_condition() {
 
 #[test]
 fn loops_go_by_each_comparison_as_the_processor_does() {
-    let rows = [(Op::Lt, 0.0, 5.0, 1.0), (Op::Le, 0.0, 5.0, 1.0), (Op::Gt, 3.0, -4.0, -1.0), (Op::Ge, 3.0, -4.0, -1.0)];
-    let rows = rows.into_iter().chain([(Op::Ne, 0.0, 6.0, 2.0), (Op::Eq, 4.0, 4.0, 1.0), (Op::Lt, 4.0, 4.0, 1.0)]);
-    let rows: Vec<_> = rows.chain([(Op::Gt, 4.0, 4.0, -1.0), (Op::Ne, 4.0, 4.0, 1.0)]).collect();
-    let none = [Op::Lt, Op::Le, Op::Gt, Op::Ge, Op::Eq].map(|by| (by, 1.0, f32::NAN, 1.0));
-    let zero = [(Op::Eq, 0.0, -0.0, 1.0), (Op::Lt, -0.0, 0.0, 1.0), (Op::Lt, 0.0, f32::from_bits(1), 1.0)];
+    let rows = [
+        (Op::WEIR_BINARY_LT, 0.0, 5.0, 1.0),
+        (Op::WEIR_BINARY_LE, 0.0, 5.0, 1.0),
+        (Op::WEIR_BINARY_GT, 3.0, -4.0, -1.0),
+        (Op::WEIR_BINARY_GE, 3.0, -4.0, -1.0),
+    ];
+    let rows = rows.into_iter().chain([
+        (Op::WEIR_BINARY_NE, 0.0, 6.0, 2.0),
+        (Op::WEIR_BINARY_EQ, 4.0, 4.0, 1.0),
+        (Op::WEIR_BINARY_LT, 4.0, 4.0, 1.0),
+    ]);
+    let rows: Vec<_> =
+        rows.chain([(Op::WEIR_BINARY_GT, 4.0, 4.0, -1.0), (Op::WEIR_BINARY_NE, 4.0, 4.0, 1.0)]).collect();
+    let none = [Op::WEIR_BINARY_LT, Op::WEIR_BINARY_LE, Op::WEIR_BINARY_GT, Op::WEIR_BINARY_GE, Op::WEIR_BINARY_EQ]
+        .map(|by| (by, 1.0, f32::NAN, 1.0));
+    let zero = [
+        (Op::WEIR_BINARY_EQ, 0.0, -0.0, 1.0),
+        (Op::WEIR_BINARY_LT, -0.0, 0.0, 1.0),
+        (Op::WEIR_BINARY_LT, 0.0, f32::from_bits(1), 1.0),
+    ];
     for version in ["12000", "12040", "13000"] {
         let ran = with_driver(&[("VERSION", version)], || {
             let engine = gpu(1);
@@ -206,7 +218,7 @@ fn loops_go_by_each_comparison_as_the_processor_does() {
                         variables: 1,
                         invariants: 2,
                         condition: &|graph, on, v| op(graph, on, by, [v[0], v[1]]),
-                        body: &|graph, on, v| vec![op(graph, on, Op::Add, [v[0], v[2]])],
+                        body: &|graph, on, v| vec![op(graph, on, Op::WEIR_BINARY_ADD, [v[0], v[2]])],
                     };
                     for without_device_control in [false, true] {
                         let options = CompileOptions { without_device_control, ..CompileOptions::default() };
@@ -228,11 +240,11 @@ fn sums<'a>() -> Case<'a> {
         dtype: dtype::F32,
         variables: 3,
         invariants: 2,
-        condition: &|graph, on, v| op(graph, on, Op::Lt, [v[0], v[3]]),
+        condition: &|graph, on, v| op(graph, on, Op::WEIR_BINARY_LT, [v[0], v[3]]),
         body: &|graph, on, v| {
-            let next = op(graph, on, Op::Add, [v[0], v[4]]);
-            let sum = op(graph, on, Op::Add, [v[1], v[0]]);
-            vec![next, sum, op(graph, on, Op::Mul, [v[2], sum])]
+            let next = op(graph, on, Op::WEIR_BINARY_ADD, [v[0], v[4]]);
+            let sum = op(graph, on, Op::WEIR_BINARY_ADD, [v[1], v[0]]);
+            vec![next, sum, op(graph, on, Op::WEIR_BINARY_MUL, [v[2], sum])]
         },
     }
 }

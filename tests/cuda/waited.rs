@@ -4,14 +4,12 @@ use crate::kit::{fake, with_driver};
 use crate::pools;
 use crate::programs::{bound, cpu, floats, gpu, lend, run, set_integer, words};
 use std::sync::{Arc, Mutex};
-use weir::abi::weir_binary_desc;
 use weir::base::{Desc, Ref, Result, dtype};
 use weir::device::DeviceKind;
 use weir::engine::{Engine, Stream, StreamAttr, Tensor};
 use weir::graph::{CompileOptions, Graph, Program};
 use weir::kernel::Task;
-use weir::kernel::builtin::Binary;
-use weir::kernel::vector::binary::Op;
+use weir::ops::{Binary, weir_binary_op_value};
 
 const LEN: i64 = 64;
 
@@ -19,9 +17,8 @@ const LEN: i64 = 64;
 fn branch(name: &str, on: &Ref<Engine>) -> Graph {
     let mut graph = Graph::new(name);
     let x = graph.add_input("x", Desc::new(dtype::F32, &[LEN])).unwrap();
-    let add = weir_binary_desc { struct_size: size_of::<weir_binary_desc>(), op: 1, reserved: 0 };
     let mut node = |name: &str, engine: &Ref<Engine>| {
-        let kernel = bound(engine, Arc::new(Binary { op: Op::Add }), "binary", &add);
+        let kernel = bound::<Binary>(engine, Binary::desc(weir_binary_op_value::WEIR_BINARY_ADD));
         graph.add_kernel(name, kernel, &[x, x], 1).unwrap().output(0)
     };
     let values = [("there", node("there", on)), ("here", node("here", &cpu()))];

@@ -4,6 +4,7 @@ use crate::kit::{Device, Engine, Graph, Kernel, Reader, example, f32, floats};
 use std::ffi::c_void;
 use weir::abi::*;
 use weir::base::{Desc, dtype};
+use weir::ops::*;
 
 #[allow(improper_ctypes, reason = "weights of a product are opaque: none are packed here")]
 unsafe extern "C" {
@@ -19,9 +20,9 @@ unsafe extern "C" {
         attr: *const c_void,
         out: *mut *mut Kernel,
     ) -> weir_status;
-    fn weir_kernel_create_argmax(
+    fn weir_kernel_create_reduce(
         engine: *mut Engine,
-        desc: *const weir_argmax_desc,
+        desc: *const weir_reduce_desc,
         attr: *const c_void,
         out: *mut *mut Kernel,
     ) -> weir_status;
@@ -56,11 +57,11 @@ pub fn read(device: &Device) -> Digits {
         let (from, to) = (sizes[i], sizes[i + 1]);
         let weights = graph.constant(&f32(&[from as i64, to as i64], &reader.floats(from * to)));
         let bias = graph.constant(&f32(&[to as i64], &reader.floats(to)));
-        let relu = if i + 1 < layers { weir_matmul_flags::WEIR_MATMUL_RELU as u64 } else { 0 };
+        let relu = if i + 1 < layers { weir_activation_value::WEIR_ACTIVATION_RELU as u32 } else { 0 };
         let desc = weir_matmul_desc {
             struct_size: size_of::<weir_matmul_desc>(),
-            flags: weir_matmul_flags::WEIR_MATMUL_BIAS as u64 | relu,
-            activation: 0,
+            flags: weir_matmul_flags::WEIR_MATMUL_BIAS as u64,
+            activation: relu,
             reserved: 0,
             weights: std::ptr::null_mut(),
         };
@@ -68,8 +69,16 @@ pub fn read(device: &Device) -> Digits {
     }
     let softmax = weir_softmax_desc { struct_size: size_of::<weir_softmax_desc>(), axis: -1, reserved: 0, flags: 0 };
     let probabilities = graph.kernel(weir_kernel_create_softmax, &softmax, &[value]);
-    let argmax = weir_argmax_desc { struct_size: size_of::<weir_argmax_desc>(), axis: -1, reserved: 0 };
-    let classes = graph.kernel(weir_kernel_create_argmax, &argmax, &[probabilities]);
+    let argmax = weir_reduce_desc {
+        struct_size: size_of::<weir_reduce_desc>(),
+        flags: 0,
+        op: weir_reduce_op_value::WEIR_REDUCE_ARGMAX as u32,
+        num_axes: 1,
+        axes: [-1, 0, 0, 0, 0, 0, 0, 0],
+        p: 0.0,
+        eps: 0.0,
+    };
+    let classes = graph.kernel(weir_kernel_create_reduce, &argmax, &[probabilities]);
     [value, probabilities, classes].into_iter().for_each(|value| graph.output(value));
 
     let rows = Desc::new(dtype::F32, &[BATCH as i64, CLASSES as i64]);

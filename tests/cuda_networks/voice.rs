@@ -3,9 +3,10 @@
 
 use crate::kit::{Device, Engine, Graph, Kernel, Reader, Words, example, f32, floats, s32};
 use std::ffi::c_void;
-use weir::abi::weir_reduce_op_value::{WEIR_REDUCE_MEAN, WEIR_REDUCE_NORM_SUM};
 use weir::abi::*;
 use weir::base::{Desc, dtype};
+use weir::ops::weir_reduce_op_value::{WEIR_REDUCE_MEAN, WEIR_REDUCE_NORM_SUM};
+use weir::ops::*;
 
 #[allow(improper_ctypes, reason = "weights of a product are opaque: none are packed here")]
 unsafe extern "C" {
@@ -39,9 +40,9 @@ unsafe extern "C" {
         attr: *const c_void,
         out: *mut *mut Kernel,
     ) -> weir_status;
-    fn weir_kernel_create_relu(
+    fn weir_kernel_create_eltwise(
         engine: *mut Engine,
-        desc: *const weir_relu_desc,
+        desc: *const weir_eltwise_desc,
         attr: *const c_void,
         out: *mut *mut Kernel,
     ) -> weir_status;
@@ -158,8 +159,8 @@ fn half<'a>(device: &'a Device, weights: &[Words], samples: i64) -> Graph<'a> {
     (0..4).for_each(|i| cell.push(graph.constant(&weights[LSTM + i])));
     let lstm = weir_lstm_desc { struct_size: size_of::<weir_lstm_desc>(), flags: 1, gate_order: 1, reserved: 0 };
     let next: [u64; 2] = graph.kernels(weir_kernel_create_lstm, &lstm, &cell);
-    let relu = weir_relu_desc { struct_size: size_of::<weir_relu_desc>() };
-    x = graph.kernel(weir_kernel_create_relu, &relu, &[next[0]]);
+    let relu = Eltwise::desc(weir_eltwise_op_value::WEIR_ELTWISE_RELU, 0.0, 0.0);
+    x = graph.kernel(weir_kernel_create_eltwise, &relu, &[next[0]]);
     x = reshape(&mut graph, x, &[1, UNITS, 1]);
     let [of_x, bias] = [0, 1].map(|which| graph.constant(&weights[OUT + which]));
     let sum = weir_conv_desc { flags: 1, activation: 4, ..conv() };

@@ -2,8 +2,8 @@
 
 use crate::create::*;
 use crate::kit::{Distance, Tensor, check_outputs};
-use weir::abi::*;
 use weir::base::dtype;
+use weir::ops::*;
 
 /// x, states, W, R and the biases.
 fn inputs(gates: i64, states: usize, sizes: [i64; 3], bias: bool) -> Vec<Tensor> {

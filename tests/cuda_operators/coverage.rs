@@ -4,14 +4,14 @@ use crate::create::*;
 use crate::elements::{FUNCTIONS, binary, eltwise};
 use crate::kit::Distance;
 use crate::types::{ALL, Table, Values, any};
-use weir::abi::weir_binary_op_value::*;
-use weir::abi::weir_eltwise_op_value::*;
-use weir::abi::weir_matmul_flags::*;
-use weir::abi::weir_matmul_int8_flags::*;
-use weir::abi::weir_norm_op_value::*;
-use weir::abi::weir_reduce_op_value::*;
-use weir::abi::*;
 use weir::base::dtype;
+use weir::ops::weir_binary_op_value::*;
+use weir::ops::weir_eltwise_op_value::*;
+use weir::ops::weir_matmul_flags::*;
+use weir::ops::weir_matmul_int8_flags::*;
+use weir::ops::weir_norm_op_value::*;
+use weir::ops::weir_reduce_op_value::*;
+use weir::ops::*;
 
 const FLOATS: &[u32] = &[dtype::F32, dtype::F16, dtype::BF16];
 
@@ -41,10 +41,6 @@ fn of_elements(table: &mut Table) {
         // What is rounded to a half may be rounded the other way.
         table.case(("eltwise", "powers"), weir_kernel_create_eltwise, &desc, &[x], 1, near(2.4e-7, 8e-3));
     }
-    let desc = weir_relu_desc { struct_size: size_of::<weir_relu_desc>() };
-    table.case(("relu", ""), weir_kernel_create_relu, &desc, &[any(&[5, 7]).with(Values::Special)], 1, exact);
-    let desc = weir_add_desc { struct_size: size_of::<weir_add_desc>() };
-    table.case(("add", ""), weir_kernel_create_add, &desc, &[any(&[5, 7]), any(&[7])], 1, exact);
     // Both stretch.
     let operands = [any(&[3, 1, 25]).with(Values::Special), any(&[4, 1]).with(Values::Special)];
     for op in [WEIR_BINARY_ADD, WEIR_BINARY_SUB, WEIR_BINARY_MUL, WEIR_BINARY_DIV, WEIR_BINARY_MIN, WEIR_BINARY_MAX] {
@@ -80,9 +76,16 @@ fn storage(table: &mut Table) {
             table.case(("quantize", settings), weir_kernel_create_quantize, &desc, &inputs, 1, exact);
         }
         for &to in FLOATS {
-            let size = size_of::<weir_dequantize_desc>();
-            let desc = weir_dequantize_desc { struct_size: size, flags, dtype: to, axis: 1 };
-            table.case(("dequantize", settings), weir_kernel_create_dequantize, &desc, &inputs, 1, exact);
+            let flags = flags | weir_quantize_flags::WEIR_QUANTIZE_DEQUANTIZE as u64;
+            let desc = weir_quantize_desc { struct_size: size_of::<weir_quantize_desc>(), flags, dtype: to, axis: 1 };
+            table.case(
+                ("quantize", format!("{settings}, back").as_str()),
+                weir_kernel_create_quantize,
+                &desc,
+                &inputs,
+                1,
+                exact,
+            );
         }
     }
 }
@@ -136,8 +139,6 @@ fn rows(table: &mut Table) {
         let settings = if flags == 0 { "" } else { "logarithm" };
         table.case(("softmax", settings), weir_kernel_create_softmax, &desc, &[any(&[3, 41])], 1, near(6e-6, 8e-3));
     }
-    let desc = weir_argmax_desc { struct_size: size_of::<weir_argmax_desc>(), axis: 1, reserved: 0 };
-    table.case(("argmax", ""), weir_kernel_create_argmax, &desc, &[any(&[3, 41])], 1, exact);
     for (op, p) in [
         (WEIR_REDUCE_SUM, 0.0),
         (WEIR_REDUCE_MEAN, 0.0),

@@ -2,6 +2,7 @@
 
 use crate::kit::{Engine, Kernel};
 use weir::abi::*;
+use weir::ops::*;
 
 #[allow(improper_ctypes, reason = "attributes are opaque here: NULL is all that is passed")]
 unsafe extern "C" {
@@ -41,24 +42,6 @@ unsafe extern "C" {
         attr: *const weir_kernel_options,
         out: *mut *mut Kernel,
     ) -> weir_status;
-    pub fn weir_kernel_create_dequantize(
-        engine: *mut Engine,
-        desc: *const weir_dequantize_desc,
-        attr: *const weir_kernel_options,
-        out: *mut *mut Kernel,
-    ) -> weir_status;
-    pub fn weir_kernel_create_relu(
-        engine: *mut Engine,
-        desc: *const weir_relu_desc,
-        attr: *const weir_kernel_options,
-        out: *mut *mut Kernel,
-    ) -> weir_status;
-    pub fn weir_kernel_create_add(
-        engine: *mut Engine,
-        desc: *const weir_add_desc,
-        attr: *const weir_kernel_options,
-        out: *mut *mut Kernel,
-    ) -> weir_status;
     pub fn weir_kernel_create_transpose(
         engine: *mut Engine,
         desc: *const weir_transpose_desc,
@@ -92,12 +75,6 @@ unsafe extern "C" {
     pub fn weir_kernel_create_softmax(
         engine: *mut Engine,
         desc: *const weir_softmax_desc,
-        attr: *const weir_kernel_options,
-        out: *mut *mut Kernel,
-    ) -> weir_status;
-    pub fn weir_kernel_create_argmax(
-        engine: *mut Engine,
-        desc: *const weir_argmax_desc,
         attr: *const weir_kernel_options,
         out: *mut *mut Kernel,
     ) -> weir_status;

@@ -2,10 +2,10 @@
 
 use crate::create::*;
 use crate::kit::{Distance, Random, Tensor, check};
-use weir::abi::weir_binary_op_value as Op;
-use weir::abi::weir_eltwise_op_value as F;
-use weir::abi::*;
 use weir::base::dtype;
+use weir::ops::weir_binary_op_value as Op;
+use weir::ops::weir_eltwise_op_value as F;
+use weir::ops::*;
 
 const FLOATS: [u32; 3] = [dtype::F32, dtype::F16, dtype::BF16];
 const ALL: [u32; 7] = [dtype::F32, dtype::S32, dtype::U8, dtype::S8, dtype::F16, dtype::BF16, dtype::BOOL];
@@ -93,9 +93,9 @@ fn functions_of_one_number() {
             check("eltwise", weir_kernel_create_eltwise, &eltwise(op, 0.0, 0.0), &[x], Distance::Formula(8e-3));
         }
     }
-    let desc = weir_relu_desc { struct_size: size_of::<weir_relu_desc>() };
-    check("relu", weir_kernel_create_relu, &desc, &[special(&[70], 1)], Distance::None);
-    check("relu", weir_kernel_create_relu, &desc, &[special(&[0, 3], 1)], Distance::None);
+    let desc = eltwise(F::WEIR_ELTWISE_RELU, 0.0, 0.0);
+    check("eltwise", weir_kernel_create_eltwise, &desc, &[special(&[70], 1)], Distance::None);
+    check("eltwise", weir_kernel_create_eltwise, &desc, &[special(&[0, 3], 1)], Distance::None);
 }
 
 #[test]
@@ -146,9 +146,9 @@ fn functions_of_two_numbers_with_broadcasting() {
     for op in arithmetic.into_iter().chain(comparisons) {
         run(op, &[ends.clone(), others.clone()]);
     }
-    let desc = weir_add_desc { struct_size: size_of::<weir_add_desc>() };
+    let desc = binary(Op::WEIR_BINARY_ADD);
     let inputs = [Tensor::random(dtype::F32, &[4, 10], 1), Tensor::random(dtype::F32, &[10], 2)];
-    check("add", weir_kernel_create_add, &desc, &inputs, Distance::None);
+    check("binary", weir_kernel_create_binary, &desc, &inputs, Distance::None);
 }
 
 #[test]
@@ -191,9 +191,10 @@ fn quantization() {
                 let forth = weir_quantize_desc { struct_size: size, flags, dtype: to, axis };
                 let inputs = [&[Tensor::random(of, &[3, 4, 5], 8)][..], &more].concat();
                 check("quantize", weir_kernel_create_quantize, &forth, &inputs, Distance::None);
-                let back = weir_dequantize_desc { struct_size: size, flags, dtype: of, axis };
+                let flags = flags | weir_quantize_flags::WEIR_QUANTIZE_DEQUANTIZE as u64;
+                let back = weir_quantize_desc { struct_size: size, flags, dtype: of, axis };
                 let inputs = [&[Tensor::random(to, &[3, 4, 5], 8)][..], &more].concat();
-                check("dequantize", weir_kernel_create_dequantize, &back, &inputs, Distance::None);
+                check("quantize", weir_kernel_create_quantize, &back, &inputs, Distance::None);
             }
         }
     }

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use weir::abi::{weir_kernel_options, weir_memory, weir_memory_source_value, weir_status, weir_tensor_desc};
 use weir::base::{Code, Desc, dtype};
-use weir::device::Recipe;
 use weir::device::cuda::operator;
 use weir::device::cuda::plan::{IMAGES, KernelLaunch, Operator, Params};
+use weir::device::{Operation, Recipe};
 use weir::kernel::vector::isa::Isa;
 use weir::memory::View;
+use weir::ops::{Described, Descriptor, Op};
 use weir_ptx::{Module, NoCalls, Slice};
 
 /// Handles, as the interface in C has them.
@@ -265,10 +266,9 @@ pub fn on_processor<D>(create: Create<D>, desc: &D, inputs: &[Tensor], num_outpu
     outputs
 }
 
-/// A descriptor's bytes.
-pub fn attributes<D>(desc: &D) -> &[u8] {
-    // SAFETY: descriptors have no padding, and live as long as the slice.
-    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(desc).cast(), size_of::<D>()) }
+/// A descriptor as devices get it.
+pub fn described<D: Descriptor<Operator: Into<Op>>>(desc: &D) -> Described {
+    Described::new::<D::Operator>(&mut desc.clone(), None).unwrap().1
 }
 
 /// A module's text as the interpreter has it.
@@ -285,14 +285,13 @@ pub fn module(name: &str) -> &'static Module {
 /// device.
 fn prepared(
     operation: &str,
-    attributes: &[u8],
+    described: &Described,
     inputs: &[Tensor],
     outputs: &[Desc],
 ) -> (Box<dyn Operator>, Vec<Tensor>, Vec<View>) {
     let recipe = Recipe {
         name: operation,
-        operation,
-        attributes,
+        operation: Operation::Builtin(described),
         num_inputs: inputs.len(),
         num_outputs: outputs.len(),
         host: None,
@@ -323,11 +322,11 @@ fn name(launch: &KernelLaunch<'_>) -> String {
 /// The names of the kernels that a call launches, or why it is refused.
 pub fn plan(
     operation: &str,
-    attributes: &[u8],
+    described: &Described,
     inputs: &[Tensor],
     outputs: &[Desc],
 ) -> std::result::Result<Vec<String>, String> {
-    let (operator, _, views) = prepared(operation, attributes, inputs, outputs);
+    let (operator, _, views) = prepared(operation, described, inputs, outputs);
     let mut names = Vec::new();
     let planned = operator.launches(&views[..inputs.len()], &views[inputs.len()..], &mut |launch| {
         names.push(name(launch));
@@ -350,8 +349,13 @@ pub fn infer<D>(create: Create<D>, desc: &D, inputs: &[Desc], num_outputs: usize
 }
 
 /// A call on the interpreter: the outputs, and the names of the kernels.
-fn on_device(operation: &str, attributes: &[u8], inputs: &[Tensor], outputs: &[Desc]) -> (Vec<Tensor>, Vec<String>) {
-    let (operator, mut tensors, views) = prepared(operation, attributes, inputs, outputs);
+fn on_device(
+    operation: &str,
+    described: &Described,
+    inputs: &[Tensor],
+    outputs: &[Desc],
+) -> (Vec<Tensor>, Vec<String>) {
+    let (operator, mut tensors, views) = prepared(operation, described, inputs, outputs);
     let (of_inputs, of_outputs) = views.split_at(inputs.len());
     let mut memories: Vec<_> = tensors.iter().map(words).collect();
     let mut names = Vec::new();
@@ -382,12 +386,18 @@ fn on_device(operation: &str, attributes: &[u8], inputs: &[Tensor], outputs: &[D
 
 /// Compares the two; gives the names of the kernels.
 #[track_caller]
-pub fn check<D>(operation: &str, create: Create<D>, desc: &D, inputs: &[Tensor], distance: Distance) -> Vec<String> {
+pub fn check<D: Descriptor<Operator: Into<Op>>>(
+    operation: &str,
+    create: Create<D>,
+    desc: &D,
+    inputs: &[Tensor],
+    distance: Distance,
+) -> Vec<String> {
     check_outputs(operation, create, desc, inputs, 1, distance)
 }
 
 #[track_caller]
-pub fn check_outputs<D>(
+pub fn check_outputs<D: Descriptor<Operator: Into<Op>>>(
     operation: &str,
     create: Create<D>,
     desc: &D,
@@ -401,9 +411,9 @@ pub fn check_outputs<D>(
         let got = crate::engine::call(create, desc, inputs, &of_outputs);
         compare(operation, inputs, &want, &got, distance, &["the engine".to_owned()]);
         // What is launched is what the interpreter runs; which kernels that are the planning alone says.
-        return plan(operation, attributes(desc), inputs, &of_outputs).unwrap();
+        return plan(operation, &described(desc), inputs, &of_outputs).unwrap();
     }
-    let (got, names) = on_device(operation, attributes(desc), inputs, &of_outputs);
+    let (got, names) = on_device(operation, &described(desc), inputs, &of_outputs);
     compare(operation, inputs, &want, &got, distance, &names);
     names
 }
@@ -430,8 +440,8 @@ fn compare(operation: &str, inputs: &[Tensor], want: &[Tensor], got: &[Tensor], 
 }
 
 /// The text with which an operation is refused.
-pub fn refusal(operation: &str, attributes: &[u8], num_inputs: usize) -> String {
-    let recipe = Recipe { name: operation, operation, attributes, num_inputs, num_outputs: 1, host: None };
+pub fn refusal(operation: Operation<'_>, num_inputs: usize) -> String {
+    let recipe = Recipe { name: operation.name(), operation, num_inputs, num_outputs: 1, host: None };
     let error = operator(&recipe).expect_err("it was taken");
     assert_eq!(error.code(), Code::Unimplemented);
     error.message().to_owned()

@@ -2,8 +2,9 @@
 
 use crate::create::*;
 use crate::kit::{Create, Distance, Tensor, check, refusal};
-use weir::abi::*;
 use weir::base::dtype;
+use weir::device::Operation;
+use weir::ops::*;
 
 const ALL: [u32; 7] = [dtype::F32, dtype::S32, dtype::U8, dtype::S8, dtype::F16, dtype::BF16, dtype::BOOL];
 
@@ -11,7 +12,12 @@ fn padded<const N: usize, T: Copy + Default>(values: &[T]) -> [T; N] {
     std::array::from_fn(|i| values.get(i).copied().unwrap_or_default())
 }
 
-fn same<D>(operation: &str, create: Create<D>, desc: &D, inputs: &[Tensor]) -> Vec<String> {
+fn same<D: Descriptor<Operator: Into<Op>>>(
+    operation: &str,
+    create: Create<D>,
+    desc: &D,
+    inputs: &[Tensor],
+) -> Vec<String> {
     check(operation, create, desc, inputs, Distance::None)
 }
 
@@ -161,14 +167,9 @@ fn rows_by_their_numbers() {
 
 #[test]
 fn what_there_is_not_is_said() {
-    assert!(refusal("", &[], 1).contains("functions of the host's"));
-    assert!(refusal("sort", &[], 1).contains("'sort'"));
-    let desc = weir_matmul_desc {
-        struct_size: size_of::<weir_matmul_desc>(),
-        flags: 0,
-        activation: 0,
-        reserved: 0,
-        weights: std::ptr::dangling_mut(),
-    };
-    assert!(refusal("matmul", crate::kit::attributes(&desc), 1).contains("packed weights"));
+    assert!(refusal(Operation::Host, 1).contains("functions of the host's"));
+    assert!(refusal(Operation::Named("sort", &[]), 1).contains("'sort'"));
+    let packed = Some(PackedShape { dtype: dtype::F32, k: 1, n: 1 });
+    let (_, described) = Described::new::<Matmul>(&mut Matmul::DEFAULT.unwrap(), packed).unwrap();
+    assert!(refusal(Operation::Builtin(&described), 1).contains("packed weights"));
 }

@@ -2,10 +2,10 @@
 
 use crate::create::*;
 use crate::kit::{Distance, Random, Tensor, check, is_exact};
-use weir::abi::weir_activation_value::*;
-use weir::abi::weir_matmul_flags::*;
-use weir::abi::*;
 use weir::base::dtype;
+use weir::ops::weir_activation_value::*;
+use weir::ops::weir_matmul_flags::*;
+use weir::ops::*;
 
 fn matmul(flags: &[weir_matmul_flags], activation: weir_activation_value) -> weir_matmul_desc {
     weir_matmul_desc {
@@ -88,7 +88,7 @@ fn what_follows_a_product() {
     ] {
         run(dtype::F32, &[WEIR_MATMUL_BIAS, WEIR_MATMUL_SUM], activation, &[7, 12], &[12, 9]);
     }
-    run(dtype::F32, &[WEIR_MATMUL_BIAS, WEIR_MATMUL_RELU], WEIR_ACTIVATION_NONE, &[7, 12], &[12, 9]);
+    run(dtype::F32, &[WEIR_MATMUL_BIAS], WEIR_ACTIVATION_RELU, &[7, 12], &[12, 9]);
     run(dtype::F32, &[WEIR_MATMUL_SUM], WEIR_ACTIVATION_NONE, &[2, 3, 4], &[4, 5]);
     run(dtype::F32, &[WEIR_MATMUL_SUM], WEIR_ACTIVATION_NONE, &[3, 4], &[2, 4, 5]);
 }

@@ -2,10 +2,10 @@
 
 use crate::create::*;
 use crate::kit::{Distance, Random, Tensor, check};
-use weir::abi::weir_norm_op_value::*;
-use weir::abi::weir_reduce_op_value::*;
-use weir::abi::*;
 use weir::base::dtype;
+use weir::ops::weir_norm_op_value::*;
+use weir::ops::weir_reduce_op_value::*;
+use weir::ops::*;
 
 /// Numbers with infinities and NaNs in some rows, and equal ones.
 fn with_some_special(of: u32, dims: &[i64]) -> Tensor {
@@ -95,9 +95,9 @@ fn reductions_of_any_axes() {
 #[test]
 fn places_of_the_greatest() {
     for (dims, axis) in [(&[3, 10][..], -1), (&[3, 40][..], 1), (&[5, 4][..], 0), (&[2, 50, 3][..], 1)] {
-        let desc = weir_argmax_desc { struct_size: size_of::<weir_argmax_desc>(), axis, reserved: 0 };
+        let desc = reduce(WEIR_REDUCE_ARGMAX, &[axis], 0.0, 0.0);
         let x = with_some_special(dtype::F32, dims);
-        check("argmax", weir_kernel_create_argmax, &desc, &[x], Distance::None);
+        check("reduce", weir_kernel_create_reduce, &desc, &[x], Distance::None);
     }
 }
 

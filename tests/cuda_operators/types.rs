@@ -4,6 +4,7 @@
 use crate::kit::{Create, Distance, Tensor, check_outputs, infer, plan};
 use std::path::Path;
 use weir::base::{Desc, dtype};
+use weir::ops::{Descriptor, Op};
 
 pub const ALL: [u32; 8] =
     [dtype::F32, dtype::F16, dtype::BF16, dtype::S32, dtype::S8, dtype::U8, dtype::BOOL, dtype::S64];
@@ -90,7 +91,7 @@ pub struct Table(Vec<Row>);
 impl Table {
     /// Tries all types. Calls of one operation with the same words for their settings are one row. `distance` is asked
     /// for the types of the inputs and of the output.
-    pub fn case<D>(
+    pub fn case<D: Descriptor<Operator: Into<Op>>>(
         &mut self,
         (operation, settings): (&str, &str),
         create: Create<D>,
@@ -123,7 +124,7 @@ impl Table {
             let tensors: Vec<Tensor> =
                 inputs.iter().zip(&types).zip(1..).map(|((input, &of), seed)| input.tensor(of, seed)).collect();
             let (of, to) = (types[0], outputs[0].dtype);
-            match plan(operation, crate::kit::attributes(desc), &tensors, &outputs) {
+            match plan(operation, &crate::kit::described(desc), &tensors, &outputs) {
                 Ok(_) => {
                     let distance = distance(of, to);
                     check_outputs(operation, create, desc, &tensors, num_outputs, distance);

@@ -2,9 +2,9 @@
 
 use crate::create::*;
 use crate::kit::{Distance, Tensor, check};
-use weir::abi::weir_pooling_op_value::*;
-use weir::abi::*;
 use weir::base::dtype;
+use weir::ops::weir_pooling_op_value::*;
+use weir::ops::*;
 
 #[derive(Clone, Copy)]
 struct Conv<'a> {

@@ -15,9 +15,9 @@ use weir::base::{Code, Desc, Ref, Result};
 use weir::device::DeviceKind;
 use weir::engine::{BoundKernel, Engine, EngineAttr, Event, KernelOptions, MemoryMode, Stream, StreamAttr, Tensor};
 use weir::kernel::Task;
-use weir::kernel::builtin::{Eltwise, Matmul};
+use weir::kernel::builtin::Builtin;
 use weir::kernel::vector::activation::Activation;
-use weir::kernel::vector::eltwise::Op;
+use weir::ops::{Eltwise, Matmul, weir_eltwise_op_value as Op};
 
 struct Bench {
     device: Arc<ByHand>,
@@ -67,7 +67,7 @@ impl Bench {
     }
 
     fn square(&self) -> Ref<BoundKernel> {
-        let kernel = Arc::new(Eltwise { op: Op::Square, alpha: 0.0, beta: 0.0 });
+        let kernel = Arc::new(Builtin::new(Eltwise { op: Op::WEIR_ELTWISE_SQUARE, alpha: 0.0, beta: 0.0 }));
         BoundKernel::create(self.engine.clone(), kernel, &KernelOptions::default()).unwrap()
     }
 }
@@ -317,15 +317,16 @@ fn a_long_queue_lets_go_of_what_is_done() {
 #[test]
 fn what_a_device_lacks_is_refused_by_name() {
     let bench = Bench::new("lacks");
-    let matmul = Arc::new(Matmul {
+    let matmul = Arc::new(Builtin::new(Matmul {
         transpose_a: false,
         transpose_b: false,
         bias: false,
         sum: false,
-        activation: Activation::None,
+        activation: Activation::WEIR_ACTIVATION_NONE,
         wide: false,
-        weights: None,
-    });
+        tf32: false,
+        packed: None,
+    }));
     let error = BoundKernel::create(bench.engine.clone(), matmul, &KernelOptions::default()).err().unwrap();
     assert_eq!(
         (error.code(), error.message()),

@@ -34,7 +34,7 @@ impl Kernel for Op {
         self.outputs.len()
     }
     fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
-        weir::kernel::signature::check("input", &self.inputs, inputs)?;
+        weir::ops::signature::check("input", &self.inputs, inputs)?;
         Ok(self.outputs.clone())
     }
     fn cost_ns(&self, _: &[Desc], _: &[Desc]) -> u64 {

@@ -3,32 +3,44 @@
 
 use crate::build::{all_pools, cpu, run};
 use std::sync::Arc;
-use weir::abi::weir_norm_op_value as NormOp;
 use weir::base::{Code, Desc, Ref, Result, dtype};
 use weir::engine::{BoundKernel, KernelOptions, Tensor};
 use weir::graph::{CompileOptions, Graph, Program, ValueId};
 use weir::kernel::Kernel;
-use weir::kernel::builtin::movement::{Slice, Transpose};
-use weir::kernel::builtin::{
-    Add, Argmax, Binary, Convert, Eltwise, Matmul, Norm, Quantization, QuantizeDirection, Relu, Softmax,
-};
+use weir::kernel::builtin::Builtin;
 use weir::kernel::vector::activation::Activation;
-use weir::kernel::vector::isa::Isa;
-use weir::kernel::vector::{binary, eltwise};
+use weir::ops::weir_binary_op_value::{self, *};
+use weir::ops::weir_norm_op_value as NormOp;
+use weir::ops::{
+    Binary, Convert, Eltwise, Matmul, Norm, Quantize, Reduce, Slice, Softmax, Transpose, weir_eltwise_op_value,
+};
 
 const PLAIN: Matmul = Matmul {
     transpose_a: false,
     transpose_b: false,
     bias: false,
     sum: false,
-    activation: Activation::None,
+    activation: Activation::WEIR_ACTIVATION_NONE,
     wide: false,
-    weights: None,
+    tf32: false,
+    packed: None,
 };
-const LAYER: Matmul = Matmul { bias: true, activation: Activation::Relu, ..PLAIN };
+const LAYER: Matmul = Matmul { bias: true, activation: Activation::WEIR_ACTIVATION_RELU, ..PLAIN };
 
-fn softmax(axis: i32) -> Softmax {
-    Softmax { axis, log: false, isa: Isa::best() }
+fn softmax(axis: i32) -> Builtin<Softmax> {
+    Builtin::new(Softmax { axis, log: false })
+}
+
+fn binary(op: weir_binary_op_value) -> Builtin<Binary> {
+    Builtin::new(Binary { op })
+}
+
+fn relu() -> Builtin<Eltwise> {
+    Builtin::new(Eltwise { op: weir_eltwise_op_value::WEIR_ELTWISE_RELU, alpha: 0.0, beta: 0.0 })
+}
+
+fn argmax(axis: i32) -> Builtin<Reduce> {
+    Builtin::new(Reduce::argmax(axis))
 }
 
 fn floats(dims: &[i64]) -> Desc {
@@ -79,13 +91,13 @@ fn network(rows: i64) -> Ref<Program> {
         |graph: &mut Graph, name: &str, dims: &[i64], seed| graph.add_constant(name, filled(dims, seed)).unwrap();
     let (w, bias) = (constant(&mut graph, "w", &[24, 24], 1), constant(&mut graph, "bias", &[24], 2));
     let out = constant(&mut graph, "out", &[24, 10], 3);
-    let hidden = node(&mut graph, "hidden", LAYER, &[x, w, bias]);
-    let both = node(&mut graph, "both", Add, &[hidden, x]);
-    let active = node(&mut graph, "active", Relu, &[both]);
-    let scores = node(&mut graph, "scores", PLAIN, &[active, out]);
+    let hidden = node(&mut graph, "hidden", Builtin::new(LAYER), &[x, w, bias]);
+    let both = node(&mut graph, "both", binary(WEIR_BINARY_ADD), &[hidden, x]);
+    let active = node(&mut graph, "active", relu(), &[both]);
+    let scores = node(&mut graph, "scores", Builtin::new(PLAIN), &[active, out]);
     let likely = node(&mut graph, "likely", softmax(-1), &[scores]);
     let across = node(&mut graph, "across", softmax(0), &[scores]);
-    let best = node(&mut graph, "best", Argmax { axis: 1 }, &[likely]);
+    let best = node(&mut graph, "best", argmax(1), &[likely]);
     for (i, value) in [likely, across, best, active].into_iter().enumerate() {
         graph.add_output(&format!("out{i}"), value).unwrap();
     }
@@ -123,23 +135,26 @@ fn the_bits_are_those_of_a_known_batch() {
 fn compile_says_what_is_known() {
     let text = |program: Result<Ref<Program>>| program.unwrap().outputs()[0].desc.text();
     let transposed = Matmul { transpose_a: true, transpose_b: true, ..PLAIN };
-    assert_eq!(text(alone(PLAIN, &[&[-1, -1], &[8, 4]])), "f32[?,4]");
-    assert_eq!(text(alone(PLAIN, &[&[2, -1, 8], &[-1, 4]])), "f32[2,?,4]");
-    assert_eq!(text(alone(PLAIN, &[&[5, 8], &[8, -1]])), "f32[5,?]");
-    assert_eq!(text(alone(transposed, &[&[8, -1], &[4, 8]])), "f32[?,4]");
-    assert_eq!(text(alone(LAYER, &[&[-1, 8], &[8, 4], &[-1]])), "f32[?,4]");
-    assert_eq!(text(alone(Add, &[&[-1, 4], &[4]])), "f32[?,4]");
-    assert_eq!(text(alone(Add, &[&[-1], &[4]])), "f32[4]");
-    assert_eq!(text(alone(Add, &[&[-1], &[1]])), "f32[?]");
-    assert_eq!(text(alone(Add, &[&[-1, 1], &[-1]])), "f32[?,?]");
-    assert_eq!(text(alone(Relu, &[&[-1, 3, -1]])), "f32[?,3,?]");
+    assert_eq!(text(alone(Builtin::new(PLAIN), &[&[-1, -1], &[8, 4]])), "f32[?,4]");
+    assert_eq!(text(alone(Builtin::new(PLAIN), &[&[2, -1, 8], &[-1, 4]])), "f32[2,?,4]");
+    assert_eq!(text(alone(Builtin::new(PLAIN), &[&[5, 8], &[8, -1]])), "f32[5,?]");
+    assert_eq!(text(alone(Builtin::new(transposed), &[&[8, -1], &[4, 8]])), "f32[?,4]");
+    assert_eq!(text(alone(Builtin::new(LAYER), &[&[-1, 8], &[8, 4], &[-1]])), "f32[?,4]");
+    assert_eq!(text(alone(binary(WEIR_BINARY_ADD), &[&[-1, 4], &[4]])), "f32[?,4]");
+    assert_eq!(text(alone(binary(WEIR_BINARY_ADD), &[&[-1], &[4]])), "f32[4]");
+    assert_eq!(text(alone(binary(WEIR_BINARY_ADD), &[&[-1], &[1]])), "f32[?]");
+    assert_eq!(text(alone(binary(WEIR_BINARY_ADD), &[&[-1, 1], &[-1]])), "f32[?,?]");
+    assert_eq!(text(alone(relu(), &[&[-1, 3, -1]])), "f32[?,3,?]");
     assert_eq!(text(alone(softmax(1), &[&[3, -1]])), "f32[3,?]");
-    assert_eq!(text(alone(Argmax { axis: 0 }, &[&[-1, 5]])), "s32[5]");
-    assert_eq!(text(alone(Argmax { axis: 1 }, &[&[2, 5, -1]])), "s32[2,?]");
+    assert_eq!(text(alone(argmax(0), &[&[-1, 5]])), "s32[5]");
+    assert_eq!(text(alone(argmax(1), &[&[2, 5, -1]])), "s32[2,?]");
     let refusal = |program: Result<Ref<Program>>| program.err().unwrap().message().to_owned();
-    assert_eq!(refusal(alone(PLAIN, &[&[-1, 8], &[7, -1]])), "node 'x' input 1: expected f32[8,?], got f32[7,?]");
     assert_eq!(
-        refusal(alone(Add, &[&[-1, 4], &[-1, 3]])),
+        refusal(alone(Builtin::new(PLAIN), &[&[-1, 8], &[7, -1]])),
+        "node 'x' input 1: expected f32[8,?], got f32[7,?]"
+    );
+    assert_eq!(
+        refusal(alone(binary(WEIR_BINARY_ADD), &[&[-1, 4], &[-1, 3]])),
         "node 'x' input 1: expected a shape that broadcasts with f32[?,4], got f32[?,3]"
     );
 }
@@ -157,15 +172,15 @@ fn shapes_that_do_not_fit_are_told_by_the_run() {
         assert_eq!(error.code(), Code::InvalidArgument, "{error}");
         assert!(error.message().ends_with(expected), "{error}");
     };
-    let product = || alone(PLAIN, &[&[-1, -1], &[-1, 8]]).unwrap();
+    let product = || alone(Builtin::new(PLAIN), &[&[-1, -1], &[-1, 8]]).unwrap();
     told(product(), &[&[5, 4], &[4, 8]]).unwrap();
     is(told(product(), &[&[5, 4], &[3, 8]]), "node 'x': input 1: expected f32[4,?], got f32[3,8]");
-    let layer = || alone(LAYER, &[&[-1, 8], &[8, -1], &[4]]).unwrap();
+    let layer = || alone(Builtin::new(LAYER), &[&[-1, 8], &[8, -1], &[4]]).unwrap();
     is(told(layer(), &[&[5, 8][..], &[8, 3], &[4]]), "node 'x': input 2: expected f32[3], got f32[4]");
-    let sum = || alone(Add, &[&[-1], &[4]]).unwrap();
+    let sum = || alone(binary(WEIR_BINARY_ADD), &[&[-1], &[4]]).unwrap();
     told(sum(), &[&[1], &[4]]).unwrap();
     is(told(sum(), &[&[3], &[4]]), "node 'x': input 1: expected a shape that broadcasts with f32[3], got f32[4]");
-    let best = || alone(Argmax { axis: 0 }, &[&[-1, 5]]).unwrap();
+    let best = || alone(argmax(0), &[&[-1, 5]]).unwrap();
     told(best(), &[&[2, 5]]).unwrap();
     is(told(best(), &[&[0, 5]]), "node 'x': input 0: expected 1 to 2147483647 elements along axis 0, got f32[0,5]");
 }
@@ -195,34 +210,29 @@ fn check_rows<K: Kernel + Clone + 'static>(kernel: &K, inputs: &[&[i64]], expect
 #[test]
 fn kernels_of_elements_take_open_rows() {
     let (wide, narrow): (&[i64], &[i64]) = (&[-1, 6], &[6]);
-    check_rows(&Eltwise { op: eltwise::Op::Tanh, alpha: 0.0, beta: 0.0 }, &[wide], "f32[?,6]");
-    check_rows(&Binary { op: binary::Op::Mul }, &[wide, narrow], "f32[?,6]");
-    check_rows(&Binary { op: binary::Op::Lt }, &[narrow, wide], "bool[?,6]");
-    check_rows(&Convert { dtype: dtype::BF16, scale: 3.0, shift: 0.5 }, &[wide], "bf16[?,6]");
-    let quantization = Quantization { way: QuantizeDirection::Quantize, dtype: dtype::S8, zero_point: false, axis: 1 };
+    let tanh = Eltwise { op: weir_eltwise_op_value::WEIR_ELTWISE_TANH, alpha: 0.0, beta: 0.0 };
+    check_rows(&Builtin::new(tanh), &[wide], "f32[?,6]");
+    check_rows(&binary(WEIR_BINARY_MUL), &[wide, narrow], "f32[?,6]");
+    check_rows(&binary(WEIR_BINARY_LT), &[narrow, wide], "bool[?,6]");
+    check_rows(&Builtin::new(Convert { dtype: dtype::BF16, scale: 3.0, shift: 0.5 }), &[wide], "bf16[?,6]");
+    let quantization = Builtin::new(Quantize { dequantize: false, dtype: dtype::S8, zero_point: false, axis: 1 });
     check_rows(&quantization, &[wide, narrow], "s8[?,6]");
-    let text = |kernel: Binary, inputs: &[&[i64]]| alone(kernel, inputs).unwrap().outputs()[0].desc.text();
-    assert_eq!(text(Binary { op: binary::Op::Add }, &[&[-1], &[4]]), "f32[4]");
-    let error = alone(Binary { op: binary::Op::Add }, &[&[-1, 4], &[3]]).err().unwrap();
+    let text = |kernel: Builtin<Binary>, inputs: &[&[i64]]| alone(kernel, inputs).unwrap().outputs()[0].desc.text();
+    assert_eq!(text(binary(WEIR_BINARY_ADD), &[&[-1], &[4]]), "f32[4]");
+    let error = alone(binary(WEIR_BINARY_ADD), &[&[-1, 4], &[3]]).err().unwrap();
     assert!(error.message().ends_with("expected a shape that broadcasts with f32[?,4], got f32[3]"), "{error}");
 }
 
 #[test]
 fn moves_and_normalisations_take_open_rows() {
     let wide: &[i64] = &[-1, 6];
-    check_rows(&Transpose::new(&[1, 0]).unwrap(), &[wide], "f32[6,?]");
+    let transpose = Transpose { rank: Some(2), permutation: [1, 0, 0, 0, 0, 0, 0, 0] };
+    check_rows(&Builtin::new(transpose), &[wide], "f32[6,?]");
     let mut slice = Slice { rank: 2, begin: [0; 8], end: [i64::MAX; 8], step: [2; 8] };
     slice.begin[1] = 1;
-    check_rows(&slice, &[wide], "f32[?,3]");
-    let norm = Norm {
-        op: NormOp::WEIR_NORM_LAYER,
-        axis: -1,
-        groups: 1,
-        epsilon: 1e-5,
-        scale: true,
-        shift: true,
-        isa: Isa::best(),
-    };
-    check_rows(&norm, &[wide, &[6], &[6]], "f32[?,6]");
-    check_rows(&Norm { op: NormOp::WEIR_NORM_RMS, shift: false, ..norm }, &[wide, &[6]], "f32[?,6]");
+    check_rows(&Builtin::new(slice), &[wide], "f32[?,3]");
+    let norm = Norm { op: NormOp::WEIR_NORM_LAYER, axis: -1, groups: 1, epsilon: 1e-5, scale: true, shift: true };
+    check_rows(&argmax(1), &[wide], "s32[?]");
+    check_rows(&Builtin::new(norm), &[wide, &[6], &[6]], "f32[?,6]");
+    check_rows(&Builtin::new(Norm { op: NormOp::WEIR_NORM_RMS, shift: false, ..norm }), &[wide, &[6]], "f32[?,6]");
 }

@@ -7,7 +7,7 @@ use weir::base::{Code, Desc, Result, dtype};
 use weir::device::emulated::{Emulated, Emulation};
 use weir::device::{
     DeviceEvent, DeviceKernel, DeviceStream, DeviceStreamAttr, Fill, HostAddress, HostFunction, Launch, Location,
-    Recipe, Then, Transfer,
+    Operation, Recipe, Then, Transfer,
 };
 use weir::memory::View;
 use weir::sync::Mutex;
@@ -95,8 +95,7 @@ impl Device {
         self.device
             .kernel(&Recipe {
                 name: "sum",
-                operation: "",
-                attributes: &[],
+                operation: Operation::Host,
                 num_inputs: 0,
                 num_outputs: 0,
                 host: Some(host),
@@ -108,8 +107,7 @@ impl Device {
         self.device
             .kernel(&Recipe {
                 name: "call",
-                operation: "",
-                attributes: &[],
+                operation: Operation::Host,
                 num_inputs: 0,
                 num_outputs: 0,
                 host: Some(Arc::new(Call(f))),

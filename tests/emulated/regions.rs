@@ -5,11 +5,12 @@ use std::sync::Arc;
 use weir::base::{Code, Desc, Result, dtype};
 use weir::device::emulated::Emulation;
 use weir::device::{
-    DeviceKernel, DeviceRegion, Launch, Recipe, RecordedStep, RecordedWork, Recording, RegionNode, RegionValue,
+    DeviceKernel, DeviceRegion, Launch, Operation, Recipe, RecordedStep, RecordedWork, Recording, RegionNode,
+    RegionValue,
 };
 
 const RECIPE: Recipe<'static> =
-    Recipe { name: "sum", operation: "", attributes: &[], num_inputs: 0, num_outputs: 0, host: None };
+    Recipe { name: "sum", operation: Operation::Host, num_inputs: 0, num_outputs: 0, host: None };
 
 /// Nodes by what they read and compute. Value 0 comes in, value 1 is a constant, the last one goes out.
 fn compile(

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use weir::abi::weir_dtype_value as D;
 use weir::base::{Desc, Ref, Result, desc::ANY_DIM};
 use weir::engine::{Engine, Tensor};
-use weir::kernel::{Kernel, KernelContext, Outputs, Task, signature};
+use weir::kernel::{Kernel, KernelContext, Outputs, Task};
 use weir::memory::View;
+use weir::ops::signature;
 use weir::threadpool::Span;
 
 pub fn desc(kind: Type) -> Desc {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use weir::base::Ref;
 use weir::engine::{BoundKernel, Engine, KernelOptions};
 use weir::graph::{CompileOptions, Forwarding, Graph, NodeId, Program, RunOptions, ValueId};
-use weir::kernel::builtin::Binary;
-use weir::kernel::vector::binary::Op;
+use weir::kernel::builtin::Builtin;
+use weir::ops::{Binary, weir_binary_op_value as Op};
 
 /// The next values of variables, the first of which is counted down.
 type Next = fn(&mut Builder, &[ValueId]) -> Vec<ValueId>;
@@ -210,7 +210,8 @@ fn forwarding_says_whether_a_value_is_written_in_place() {
 
 /// while (x > limit) (x, sum) = (x - 1, sum + x), with the comparison that weir has.
 fn compared(on: &Ref<Engine>, op: Op) -> Graph {
-    let kernel = BoundKernel::create(on.clone(), Arc::new(Binary { op }), &KernelOptions::default()).unwrap();
+    let kernel =
+        BoundKernel::create(on.clone(), Arc::new(Builtin::new(Binary { op })), &KernelOptions::default()).unwrap();
     let (mut condition, x) = Builder::of("above", 3);
     let more = condition.graph.add_kernel("compare", kernel, &[x[0], x[2]], 1).unwrap().output(0);
     let condition = condition.giving(&[more]);
@@ -227,7 +228,9 @@ fn compared(on: &Ref<Engine>, op: Op) -> Graph {
 /// The loop compares the numbers itself, or the host does, which is brought the one that changes.
 #[test]
 fn a_comparison_takes_no_launch() {
-    for (op, limit) in [(Op::Gt, 0), (Op::Ge, 1), (Op::Ne, 0), (Op::Eq, 9)] {
+    for (op, limit) in
+        [(Op::WEIR_BINARY_GT, 0), (Op::WEIR_BINARY_GE, 1), (Op::WEIR_BINARY_NE, 0), (Op::WEIR_BINARY_EQ, 9)]
+    {
         for seed in 1..=8 {
             for (way, options) in ways().iter().enumerate() {
                 let (device, engine) = engine("placed-steps-compare", checked(seed), Mistake::None, 1);
@@ -238,7 +241,7 @@ fn a_comparison_takes_no_launch() {
                         .map(|program| run(program, &[times, 5, limit], &RunOptions::default()).unwrap());
                     assert_eq!(found, wanted, "{op:?}, way {way}, {times}");
                 }
-                if op != Op::Eq {
+                if op != Op::WEIR_BINARY_EQ {
                     let expected = if way == 0 { [2, 0] } else { [2, 1] };
                     assert_eq!(per_iteration(&program, &device, &[5, limit]), expected, "{op:?}, way {way}");
                 }
@@ -251,7 +254,7 @@ fn a_comparison_takes_no_launch() {
 #[test]
 fn every_edge_of_a_comparison_is_missed() {
     let left_out = without_each_edge("placed-steps-compare-edge", |engine| {
-        let program = compile(&compared(engine, Op::Gt), engine, &CompileOptions::default());
+        let program = compile(&compared(engine, Op::WEIR_BINARY_GT), engine, &CompileOptions::default());
         (0..2).for_each(|_| drop(run(&program, &[3, 1, 0], &RunOptions::default())));
     });
     let mut read = 0;

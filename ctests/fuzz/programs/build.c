@@ -56,13 +56,14 @@ static weir_value zero_of(building *b) {
 static weir_kernel *builtin_kernel(const node *n, weir_engine *engine) {
     weir_kernel *k = NULL;
     weir_binary_desc binary = {.struct_size = sizeof binary};
+    weir_eltwise_desc relu = {.struct_size = sizeof relu, .op = WEIR_ELTWISE_RELU};
     weir_reduce_desc reduce = {.struct_size = sizeof reduce, .op = WEIR_REDUCE_ARGMAX, .flags = WEIR_REDUCE_KEEP_DIMS};
     switch (n->op) {
     case OP_ADD: binary.op = WEIR_BINARY_ADD; break;
     case OP_SUB: binary.op = WEIR_BINARY_SUB; break;
     case OP_MIN: binary.op = WEIR_BINARY_MIN; break;
     case OP_MAX: binary.op = WEIR_BINARY_MAX; break;
-    case OP_RELU: MUST(weir_kernel_create_relu(engine, NULL, NULL, &k)); return k;
+    case OP_RELU: MUST(weir_kernel_create_eltwise(engine, &relu, NULL, &k)); return k;
     default:
         reduce.num_axes = 1;
         MUST(weir_kernel_create_reduce(engine, &reduce, NULL, &k));

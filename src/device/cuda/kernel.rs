@@ -12,7 +12,7 @@ use super::plan::Check;
 use super::ready::Ready;
 use super::stream::CudaStream;
 use crate::base::{Error, Result};
-use crate::device::{CUDA_KERNEL, DeviceKernel, Launch, Recipe};
+use crate::device::{CUDA_KERNEL, DeviceKernel, Launch, Operation, Recipe};
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl CudaKernel {
     ) -> Result<CudaKernel> {
         let form = match recipe.operation {
             // SAFETY: the attributes that `ffi` got for this operation, and has checked.
-            CUDA_KERNEL => KernelForm::Custom(unsafe { Custom::new(context, facts, recipe.attributes) }?),
+            Operation::Named(CUDA_KERNEL, desc) => KernelForm::Custom(unsafe { Custom::new(context, facts, desc) }?),
             _ => KernelForm::Builtin(CudaBuiltin::new(kernels, products, recipe)?),
         };
         Ok(CudaKernel { context: Arc::clone(context), form })

@@ -13,7 +13,7 @@ use crate::abi::{weir_device_object_value, weir_device_stream_attr, weir_event_f
 use crate::base::{Code, Error, Result};
 use crate::device::{
     Accelerator, Device, DeviceEvent, DeviceKernel, DeviceKind, DeviceRegion, DeviceSettings, DeviceStream,
-    DeviceStreamAttr, DeviceWatch, Executable, Pinning, Recipe, Recording, Then, label, no_control_flow,
+    DeviceStreamAttr, DeviceWatch, Executable, Operation, Pinning, Recipe, Recording, Then, label, no_control_flow,
 };
 use crate::memory::ALIGNMENT;
 use std::sync::Arc;
@@ -144,7 +144,7 @@ impl Accelerator for PluginDevice {
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>> {
         let device = &*self.opened;
         let written = Written::new(device, recipe);
-        if recipe.operation.is_empty() && !written.has_host() {
+        if matches!(recipe.operation, Operation::Host) && !written.has_host() {
             return Err(Error::new(Code::Unimplemented, "a plug-in's device runs no functions of the host's"));
         }
         let recipe = written.recipe();

@@ -22,16 +22,17 @@ pub(super) struct Written {
 
 impl Written {
     pub(super) fn new(device: &Opened, recipe: &Recipe<'_>) -> Written {
-        let mut attributes = vec![0u64; recipe.attributes.len().div_ceil(8)];
-        for (word, bytes) in attributes.iter_mut().zip(recipe.attributes.chunks(8)) {
+        let given = recipe.operation.attributes();
+        let mut attributes = vec![0u64; given.len().div_ceil(8)];
+        for (word, bytes) in attributes.iter_mut().zip(given.chunks(8)) {
             let mut all = [0; 8];
             all[..bytes.len()].copy_from_slice(bytes);
             *word = u64::from_ne_bytes(all);
         }
         Written {
-            operation: c_text(recipe.operation),
+            operation: c_text(recipe.operation.name()),
             attributes,
-            attributes_bytes: recipe.attributes.len(),
+            attributes_bytes: given.len(),
             num_inputs: recipe.num_inputs,
             num_outputs: recipe.num_outputs,
             host: recipe.host.as_ref().filter(|_| device.can(C::WEIR_DEVICE_HOST_KERNELS)).map(Host::new),

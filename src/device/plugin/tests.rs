@@ -8,7 +8,7 @@ use crate::base::time::Deadline;
 use crate::base::{Code, Desc, Error, Result, dtype};
 use crate::device::{
     self, Device, DeviceKind, DeviceRegion, DeviceSettings, DeviceStreamAttr, Fill, HostAddress, Launch, Location,
-    Recipe, RecordedStep, RecordedWork, Recording, RegionNode, RegionValue, Then, Transfer,
+    Operation, Recipe, RecordedStep, RecordedWork, Recording, RegionNode, RegionValue, Then, Transfer,
 };
 use crate::memory::View;
 use std::sync::Arc;
@@ -58,8 +58,13 @@ fn view(address: usize) -> View {
     unsafe { View::new(address as *mut u8, 8, Desc::new(dtype::F32, &[2])) }
 }
 
-const NEGATE: Recipe<'static> =
-    Recipe { name: "negate", operation: "negate", attributes: &[1, 2, 3], num_inputs: 1, num_outputs: 1, host: None };
+const NEGATE: Recipe<'static> = Recipe {
+    name: "negate",
+    operation: Operation::Named("negate", &[1, 2, 3]),
+    num_inputs: 1,
+    num_outputs: 1,
+    host: None,
+};
 
 /// Uses everything once: two numbers go to the device, are negated, copied there, and come back.
 fn exercise(kind: DeviceKind) -> Result<[f32; 2]> {

@@ -3,7 +3,7 @@
 use super::bench::{DeviceBench, Finding, Seen, of_work_under_way, under_way};
 use super::keep::told;
 use crate::base::{Code, Error, Result as Outcome};
-use crate::device::{HostFunction, Launch, Recipe};
+use crate::device::{HostFunction, Launch, Operation, Recipe};
 use crate::memory::View;
 use std::sync::Arc;
 
@@ -19,8 +19,7 @@ impl HostFunction for Fails {
 pub(super) fn late(bench: &DeviceBench) -> Finding {
     let recipe = Recipe {
         name: "weir.fail",
-        operation: "weir.fail",
-        attributes: &[],
+        operation: Operation::Named("weir.fail", &[]),
         num_inputs: 0,
         num_outputs: 0,
         host: Some(Arc::new(Fails)),

@@ -2,19 +2,22 @@
 
 use super::bench::{DeviceBench, Finding, Seen};
 use super::keep::told;
-use crate::abi::{weir_matmul_flags as F, weir_softmax_desc};
 use crate::base::{Code, Desc, Error, Result as Outcome, dtype};
-use crate::device::{DeviceKernel, HostFunction, Launch, Recipe, RecordedStep, RecordedWork, Recording};
+use crate::device::{DeviceKernel, HostFunction, Launch, Operation, Recipe, RecordedStep, RecordedWork, Recording};
 use crate::engine::on_host::KernelOnHost;
-use crate::kernel::vector::activation::Activation;
-use crate::kernel::vector::isa::Isa;
-use crate::kernel::{Kernel, builtin};
+use crate::kernel::Kernel;
+use crate::kernel::builtin::Builtin;
 use crate::memory::{AlignedBuffer, View};
+use crate::ops::{
+    Binary, Described, Eltwise, Matmul, Op, Operator, Softmax, weir_activation_value, weir_binary_op_value,
+    weir_eltwise_op_value, weir_matmul_desc, weir_matmul_flags,
+};
 use std::sync::Arc;
 
 pub(super) fn unknown(bench: &DeviceBench) -> Finding {
     let operation = "weir.no-such-kernel";
-    let recipe = Recipe { name: operation, operation, attributes: &[], num_inputs: 1, num_outputs: 1, host: None };
+    let named = Operation::Named(operation, &[]);
+    let recipe = Recipe { name: operation, operation: named, num_inputs: 1, num_outputs: 1, host: None };
     match bench.accelerator()?.kernel(&recipe) {
         Ok(_) => Err(format!("it makes a kernel '{operation}'")),
         Err(error) if error.code() == Code::Unimplemented => Ok(Seen::Kept("with UNIMPLEMENTED".to_owned())),
@@ -40,7 +43,7 @@ impl HostFunction for Adds {
 pub(super) fn of_the_host(bench: &DeviceBench) -> Finding {
     let kernel = |number| {
         let host: Option<Arc<dyn HostFunction>> = Some(Arc::new(Adds(number)));
-        let recipe = Recipe { name: "adds", operation: "", attributes: &[], num_inputs: 1, num_outputs: 1, host };
+        let recipe = Recipe { name: "adds", operation: Operation::Host, num_inputs: 1, num_outputs: 1, host };
         bench.accelerator().map(|accelerator| accelerator.kernel(&recipe))
     };
     let adds = match kernel(3)? {
@@ -86,47 +89,33 @@ pub(super) fn of_the_host(bench: &DeviceBench) -> Finding {
     Ok(Seen::Kept(format!("{} times, each with a failure", bench.rounds().div_ceil(4))))
 }
 
-/// An operation, its descriptor in C, the host's kernel for it, and the shapes of its inputs.
-type Case = (&'static str, Vec<u8>, Arc<dyn Kernel>, Vec<Desc>);
+/// An operator, the host's kernel for it, and the shapes of its inputs.
+pub(super) struct Case {
+    pub(super) described: Described,
+    pub(super) kernel: Arc<dyn Kernel>,
+    inputs: Vec<Desc>,
+}
 
-/// A descriptor in C: its size, then members of eight bytes.
-pub(super) fn descriptor(members: &[u64]) -> Vec<u8> {
-    let size = 8 * (members.len() as u64 + 1);
-    [size].iter().chain(members).flat_map(|member| member.to_ne_bytes()).collect()
+/// An operator on inputs of f32 with these shapes.
+pub(super) fn case<O: Operator + Into<Op>>(mut desc: O::Desc, inputs: &[&[i64]]) -> Result<Case, String>
+where
+    Builtin<O>: Kernel,
+{
+    let (operator, described) = Described::new::<O>(&mut desc, None).map_err(told)?;
+    let inputs = inputs.iter().map(|shape| Desc::new(dtype::F32, shape).check().map_err(told));
+    Ok(Case { described, kernel: Arc::new(Builtin::new(operator)), inputs: inputs.collect::<Result<_, _>>()? })
 }
 
 fn cases() -> Result<Vec<Case>, String> {
-    let f32s = |shape: &[i64]| Desc::new(dtype::F32, shape).check().map_err(told);
-    let isa = Isa::checked().map_err(told)?;
-    let matmul = |bias: bool, relu: bool| builtin::Matmul {
-        transpose_a: false,
-        transpose_b: false,
-        bias,
-        sum: false,
-        activation: if relu { Activation::Relu } else { Activation::None },
-        wide: false,
-        weights: None,
-    };
-    let both = F::WEIR_MATMUL_BIAS as u64 | F::WEIR_MATMUL_RELU as u64;
-    const _: () = assert!(size_of::<weir_softmax_desc>() == 24);
-    // axis -1, reserved 0, as two halves of one member.
-    let last = u64::from_ne_bytes([255, 255, 255, 255, 0, 0, 0, 0]);
+    let desc = Matmul::DEFAULT.ok_or("a product has a default")?;
+    let flags = weir_matmul_flags::WEIR_MATMUL_BIAS as u64;
+    let with_both = weir_matmul_desc { flags, activation: weir_activation_value::WEIR_ACTIVATION_RELU as u32, ..desc };
     Ok(vec![
-        ("add", descriptor(&[]), Arc::new(builtin::Add), vec![f32s(&[17, 33])?, f32s(&[17, 33])?]),
-        ("relu", descriptor(&[]), Arc::new(builtin::Relu), vec![f32s(&[1001])?]),
-        ("matmul", descriptor(&[0, 0, 0]), Arc::new(matmul(false, false)), vec![f32s(&[9, 31])?, f32s(&[31, 13])?]),
-        (
-            "matmul",
-            descriptor(&[both, 0, 0]),
-            Arc::new(matmul(true, true)),
-            vec![f32s(&[9, 31])?, f32s(&[31, 13])?, f32s(&[13])?],
-        ),
-        (
-            "softmax",
-            descriptor(&[last, 0]),
-            Arc::new(builtin::Softmax { axis: -1, log: false, isa }),
-            vec![f32s(&[5, 37])?],
-        ),
+        case::<Binary>(Binary::desc(weir_binary_op_value::WEIR_BINARY_ADD), &[&[17, 33], &[17, 33]])?,
+        case::<Eltwise>(Eltwise::desc(weir_eltwise_op_value::WEIR_ELTWISE_RELU, 0.0, 0.0), &[&[1001]])?,
+        case::<Matmul>(desc, &[&[9, 31], &[31, 13]])?,
+        case::<Matmul>(with_both, &[&[9, 31], &[31, 13], &[13]])?,
+        case::<Softmax>(Softmax::DEFAULT.ok_or("a softmax has a default")?, &[&[5, 37]])?,
     ])
 }
 
@@ -150,12 +139,12 @@ pub(super) fn known(bench: &DeviceBench) -> Finding {
 /// in this way.
 pub(super) fn each_known(bench: &DeviceBench, way: LaunchWay) -> Result<Vec<&'static str>, String> {
     let mut names = Vec::new();
-    for (operation, attributes, kernel, inputs) in cases()? {
+    for Case { described, kernel, inputs } in cases()? {
+        let operation = described.op.operation();
         let host: Arc<dyn HostFunction> = Arc::new(KernelOnHost::new(Arc::clone(&kernel)));
         let recipe = Recipe {
             name: operation,
-            operation,
-            attributes: &attributes,
+            operation: Operation::Builtin(&described),
             num_inputs: inputs.len(),
             num_outputs: 1,
             host: Some(Arc::clone(&host)),

@@ -3,36 +3,34 @@
 use super::bench::{DeviceBench, Finding, Seen};
 use super::field::Field;
 use super::keep::told;
-use super::kernels::descriptor;
+use super::kernels::{Case, case};
 use crate::base::{Code, Desc, Result as Outcome, dtype};
 use crate::device::{
-    DeviceKernel, DeviceRegion, HostFunction, Launch, Recipe, RecordedStep, RecordedWork, Recording, RegionNode,
-    RegionValue,
+    DeviceKernel, DeviceRegion, HostFunction, Launch, Operation, Recipe, RecordedStep, RecordedWork, Recording,
+    RegionNode, RegionValue,
 };
 use crate::engine::on_host::KernelOnHost;
-use crate::kernel::{Kernel, builtin};
 use crate::memory::View;
+use crate::ops::{Binary, Described, Eltwise, weir_binary_op_value, weir_eltwise_op_value};
 use std::sync::Arc;
 
-/// One of weir's operations and its kernel on the host.
+/// One of weir's operators and its kernel on the host.
 struct RegionOperation {
-    name: &'static str,
-    attributes: Vec<u8>,
+    described: Described,
     num_inputs: usize,
     host: Arc<dyn HostFunction>,
 }
 
 impl RegionOperation {
-    fn new(name: &'static str, kernel: Arc<dyn Kernel>) -> RegionOperation {
-        let num_inputs = kernel.num_inputs();
-        RegionOperation { name, attributes: descriptor(&[]), num_inputs, host: Arc::new(KernelOnHost::new(kernel)) }
+    fn new(case: Case) -> RegionOperation {
+        let num_inputs = case.kernel.num_inputs();
+        RegionOperation { described: case.described, num_inputs, host: Arc::new(KernelOnHost::new(case.kernel)) }
     }
 
     fn recipe(&self) -> Recipe<'_> {
         Recipe {
-            name: self.name,
-            operation: self.name,
-            attributes: &self.attributes,
+            name: self.described.op.operation(),
+            operation: Operation::Builtin(&self.described),
             num_inputs: self.num_inputs,
             num_outputs: 1,
             host: Some(Arc::clone(&self.host)),
@@ -63,14 +61,17 @@ pub(super) fn regions(bench: &DeviceBench) -> Finding {
     if !accelerator.takes_regions() {
         return Ok(Seen::NotOffered("it compiles no regions".to_owned()));
     }
-    let operations =
-        [RegionOperation::new("add", Arc::new(builtin::Add)), RegionOperation::new("relu", Arc::new(builtin::Relu))];
+    let operations = [
+        RegionOperation::new(case::<Binary>(Binary::desc(weir_binary_op_value::WEIR_BINARY_ADD), &[])?),
+        RegionOperation::new(case::<Eltwise>(Eltwise::desc(weir_eltwise_op_value::WEIR_ELTWISE_RELU, 0.0, 0.0), &[])?),
+    ];
     let mut kernels = Vec::new();
     for operation in &operations {
         match accelerator.kernel(&operation.recipe()) {
             Ok(kernel) => kernels.push(kernel),
             Err(error) if error.code() == Code::Unimplemented => {
-                return Ok(Seen::NotMet(format!("it has no kernel '{}' to make a region of", operation.name)));
+                let name = operation.recipe().name;
+                return Ok(Seen::NotMet(format!("it has no kernel '{name}' to make a region of")));
             }
             Err(error) => return Err(told(error)),
         }

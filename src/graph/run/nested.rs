@@ -10,11 +10,13 @@
 
 use super::program::Program;
 use crate::base::{Code, Desc, Error, Ref, Result};
+use crate::device::Operation;
 use crate::engine::{BoundKernel, KernelIdentity, KernelOptions, scratch_slots};
 use crate::graph::carry::calls::StateHome;
 use crate::graph::carry::host::execute::Outer;
 use crate::graph::plan::NO_BIT;
-use crate::kernel::{Completion, Effect, Kernel, KernelContext, Outputs, signature};
+use crate::kernel::{Completion, Effect, Kernel, KernelContext, Outputs};
+use crate::ops::signature;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -36,7 +38,7 @@ impl Nested {
         }
         let kernel = Arc::new(Nested { program: Ref::clone(program) });
         // Devices call host functions on threads that must not wait.
-        let operation = KernelIdentity { is_bound: true, ..KernelIdentity::default() };
+        let operation = KernelIdentity { is_bound: true, ..KernelIdentity::of(Operation::Host) };
         BoundKernel::create_as(Ref::clone(&plan.engines[0]), kernel, operation, &KernelOptions::default())
     }
 }

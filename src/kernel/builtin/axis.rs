@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 use crate::base::{Desc, Result};
-use crate::kernel::signature;
 use crate::kernel::vector::columns::ColumnStripes;
+use crate::ops::signature;
 
 /// The shape as blocks of `len` rows of `inner` elements, where `len` is the size of the axis. With `inner` 1 the
 /// elements along the axis are consecutive.

@@ -1,24 +1,19 @@
 //! Binary elementwise functions, with broadcasting.
 #![forbid(unsafe_code)]
 
-use super::broadcast::{self, Broadcast};
-use super::{BuiltinOperation, GRAIN, LEAST_NS, NS_PER_FLOAT, elements};
+use super::broadcast::Broadcast;
+use super::{Builtin, BuiltinOperation, GRAIN, LEAST_NS, NS_PER_FLOAT, elements};
 use crate::base::{Desc, Result, dtype};
 use crate::device::Relation;
-use crate::kernel::vector::binary::{self, Op};
+use crate::kernel::vector::binary;
 use crate::kernel::vector::convert::{self, Stored};
 use crate::kernel::vector::elements::{Beside, Sides};
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::{KernelContext, Outputs, signature};
+use crate::kernel::{KernelContext, Outputs};
 use crate::memory::{Bf16, Bool, Element, F16};
+use crate::ops::{Binary, weir_binary_op_value as Op};
 use crate::threadpool::Span;
 use std::ops::Range;
-
-/// op(a, b), elementwise and with broadcasting.
-#[derive(Clone, Copy, Debug)]
-pub struct Binary {
-    pub op: Op,
-}
 
 /// Block of elements that are gathered before the computation, for short rows and types other than f32.
 const BLOCK: usize = 512;
@@ -49,7 +44,7 @@ impl BinaryCall<'_, '_> {
         let BinaryCall { op, isa, dims, context, outputs } = self;
         let items = elements(outputs.desc(0));
         let sides = Beside::of(context, outputs, |i| elements(context.inputs()[i].desc()) != items)?;
-        let cost_ns = 3.0 * NS_PER_FLOAT * if op == Op::Pow { 60.0 } else { 1.0 };
+        let cost_ns = 3.0 * NS_PER_FLOAT * if op == Op::WEIR_BINARY_POW { 60.0 } else { 1.0 };
         let span = Span { items, cost_ns, grain: GRAIN, ..Span::default() };
         let work = BinaryPiece { op, isa, dims };
         context.parallel_into(&span, sides, |mut sides, claim| {
@@ -104,52 +99,10 @@ impl BinaryCall<'_, '_> {
     }
 }
 
-impl BuiltinOperation for Binary {
-    fn name(&self) -> &str {
-        match self.op {
-            Op::Add => "add",
-            Op::Sub => "sub",
-            Op::Mul => "mul",
-            Op::Div => "div",
-            Op::Min => "min",
-            Op::Max => "max",
-            Op::Pow => "pow",
-            Op::Eq => "eq",
-            Op::Ne => "ne",
-            Op::Lt => "lt",
-            Op::Le => "le",
-            Op::Gt => "gt",
-            Op::Ge => "ge",
-        }
-    }
-
-    fn num_inputs(&self) -> usize {
-        2
-    }
-
-    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
-        signature::check_computes(inputs)?;
-        let floats = [dtype::F32, dtype::BF16, dtype::F16];
-        let taken = match inputs[0].dtype {
-            of if floats.contains(&of) => true,
-            dtype::BOOL => self.op.compares(),
-            _ => self.op != Op::Pow,
-        };
-        if !taken {
-            let expected = if self.op == Op::Pow { "f32, bf16 or f16 elements" } else { "elements that are numbers" };
-            return Err(signature::mismatch("input", 0, expected, &inputs[0]));
-        }
-        if inputs[1].dtype != inputs[0].dtype {
-            let expected = format!("{} elements, as input 0 has", dtype::name(inputs[0].dtype));
-            return Err(signature::mismatch("input", 1, &expected, &inputs[1]));
-        }
-        let of = if self.op.compares() { dtype::BOOL } else { inputs[0].dtype };
-        broadcast::shape(inputs, of)
-    }
-
+impl BuiltinOperation for Builtin<Binary> {
     fn cost_ns(&self, inputs: &[Desc], output: &Desc) -> u64 {
         let all: usize = inputs.iter().chain([output]).map(elements).sum();
-        let slow = if self.op == Op::Pow { 60.0 } else { 1.0 };
+        let slow = if self.op == Op::WEIR_BINARY_POW { 60.0 } else { 1.0 };
         ((all as f32 * NS_PER_FLOAT * slow) as u64).max(LEAST_NS)
     }
 
@@ -159,13 +112,19 @@ impl BuiltinOperation for Binary {
 
     fn comparison(&self) -> Option<Relation> {
         Some(match self.op {
-            Op::Eq => Relation::Eq,
-            Op::Ne => Relation::Ne,
-            Op::Lt => Relation::Lt,
-            Op::Le => Relation::Le,
-            Op::Gt => Relation::Gt,
-            Op::Ge => Relation::Ge,
-            Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Min | Op::Max | Op::Pow => return None,
+            Op::WEIR_BINARY_EQ => Relation::Eq,
+            Op::WEIR_BINARY_NE => Relation::Ne,
+            Op::WEIR_BINARY_LT => Relation::Lt,
+            Op::WEIR_BINARY_LE => Relation::Le,
+            Op::WEIR_BINARY_GT => Relation::Gt,
+            Op::WEIR_BINARY_GE => Relation::Ge,
+            Op::WEIR_BINARY_ADD
+            | Op::WEIR_BINARY_SUB
+            | Op::WEIR_BINARY_MUL
+            | Op::WEIR_BINARY_DIV
+            | Op::WEIR_BINARY_MIN
+            | Op::WEIR_BINARY_MAX
+            | Op::WEIR_BINARY_POW => return None,
         })
     }
 

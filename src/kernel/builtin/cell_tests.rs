@@ -1,10 +1,12 @@
 //! Cells against their formulas in f64, and the same bits on all pools.
 #![forbid(unsafe_code)]
 
+use super::Builtin;
 use super::fixture::{WordTensor, call, check_pools, pools, refusal, run};
-use super::{GateOrder, Gru, Lstm};
 use crate::base::{Desc, dtype};
 use crate::kernel::Kernel;
+use crate::ops::weir_gate_order_value as GateOrder;
+use crate::ops::{Gru, Lstm};
 
 fn f32s(dims: &[i64]) -> Desc {
     Desc::new(dtype::F32, dims)
@@ -50,10 +52,10 @@ fn close(got: &[f32], want: &[f64], what: &str) {
 fn lstm_is_its_formula() {
     for (rows, width, hidden) in SHAPES {
         for (order, [input, output, forget, cell]) in
-            [(GateOrder::Onnx, [0, 1, 2, 3]), (GateOrder::Torch, [0, 3, 1, 2])]
+            [(GateOrder::WEIR_GATES_ONNX, [0, 1, 2, 3]), (GateOrder::WEIR_GATES_TORCH, [0, 3, 1, 2])]
         {
             for bias in [false, true] {
-                let kernel = Lstm { order, bias };
+                let kernel = Builtin::new(Lstm { order, bias });
                 let all = operands(rows, width, hidden, 2, 4, bias);
                 let values: Vec<_> = all.iter().map(WordTensor::floats).collect();
                 let descs: Vec<_> = all.iter().map(|tensor| tensor.desc).collect();
@@ -92,9 +94,11 @@ fn lstm_is_its_formula() {
 #[test]
 fn gru_is_its_formula() {
     for (rows, width, hidden) in SHAPES {
-        for (order, [update, reset, new]) in [(GateOrder::Onnx, [0, 1, 2]), (GateOrder::Torch, [1, 0, 2])] {
+        for (order, [update, reset, new]) in
+            [(GateOrder::WEIR_GATES_ONNX, [0, 1, 2]), (GateOrder::WEIR_GATES_TORCH, [1, 0, 2])]
+        {
             for (bias, linear_before_reset) in [(false, false), (true, false), (false, true), (true, true)] {
-                let kernel = Gru { order, bias, linear_before_reset };
+                let kernel = Builtin::new(Gru { order, bias, linear_before_reset });
                 let all = operands(rows, width, hidden, 1, 3, bias);
                 let values: Vec<_> = all.iter().map(WordTensor::floats).collect();
                 let (width, hidden) = (width as usize, hidden as usize);
@@ -129,7 +133,7 @@ fn gru_is_its_formula() {
 
 #[test]
 fn cells_keep_nan_and_survive_infinity() {
-    let kernel = Lstm { order: GateOrder::Onnx, bias: false };
+    let kernel = Builtin::new(Lstm { order: GateOrder::WEIR_GATES_ONNX, bias: false });
     let x = WordTensor::f32(&[3, 1], &[f32::NAN, f32::INFINITY, f32::NEG_INFINITY]);
     let state = WordTensor::f32(&[3, 1], &[0.5; 3]);
     let all = [x, state.clone(), state, WordTensor::f32(&[4, 1], &[1.0; 4]), WordTensor::f32(&[4, 1], &[1.0; 4])];
@@ -143,8 +147,8 @@ fn cells_keep_nan_and_survive_infinity() {
 
 #[test]
 fn cells_refuse_what_does_not_fit() {
-    let lstm = Lstm { order: GateOrder::Onnx, bias: true };
-    let gru = Gru { order: GateOrder::Onnx, bias: false, linear_before_reset: false };
+    let lstm = Builtin::new(Lstm { order: GateOrder::WEIR_GATES_ONNX, bias: true });
+    let gru = Builtin::new(Gru { order: GateOrder::WEIR_GATES_ONNX, bias: false, linear_before_reset: false });
     let (x, h, w, r, b) = (f32s(&[2, 3]), f32s(&[2, 5]), f32s(&[20, 3]), f32s(&[20, 5]), f32s(&[20]));
     let cases: &[(&dyn Kernel, &[Desc], &str)] = &[
         (&lstm, &[f32s(&[2]), h, h, w, r, b, b], "input 0: expected f32[?,?], got f32[2]"),

@@ -1,34 +1,23 @@
 //! Conversion between storage types.
 #![forbid(unsafe_code)]
 
-use super::{BuiltinOperation, GRAIN, LEAST_NS, elements};
+use super::{Builtin, BuiltinOperation, GRAIN, LEAST_NS, elements};
 use crate::base::{Desc, Result, dtype};
 use crate::kernel::vector::convert::{self, Stored};
 use crate::kernel::vector::elements::{ClaimInput, SourceRow};
 use crate::kernel::vector::{affine, isa::Isa};
-use crate::kernel::{KernelContext, Outputs, signature};
+use crate::kernel::{KernelContext, Outputs};
 use crate::memory::{Bf16, Bool, F16};
+use crate::ops::Convert;
 use crate::threadpool::Span;
 use std::ops::Range;
-
-/// x scale + shift in the type `dtype`, which `create` has checked.
-#[derive(Clone, Copy, Debug)]
-pub struct Convert {
-    pub dtype: u32,
-    pub scale: f32,
-    pub shift: f32,
-}
 
 /// Block of elements between two conversions.
 const BLOCK: usize = 1024;
 /// Time per element.
 const ELEMENT_NS: f32 = 0.25;
 
-impl Convert {
-    fn is_plain(&self) -> bool {
-        self.scale == 1.0 && self.shift == 0.0
-    }
-
+impl Builtin<Convert> {
     fn region<U: Stored>(
         &self,
         context: &KernelContext<'_>,
@@ -83,20 +72,7 @@ impl Convert {
     }
 }
 
-impl BuiltinOperation for Convert {
-    fn name(&self) -> &str {
-        "convert"
-    }
-
-    fn num_inputs(&self) -> usize {
-        1
-    }
-
-    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
-        signature::check_computes(inputs)?;
-        Desc { dtype: self.dtype, ..inputs[0] }.check_open()
-    }
-
+impl BuiltinOperation for Builtin<Convert> {
     fn cost_ns(&self, inputs: &[Desc], _output: &Desc) -> u64 {
         ((elements(&inputs[0]) as f32 * ELEMENT_NS) as u64).max(LEAST_NS)
     }

@@ -1,40 +1,23 @@
 //! Matrix product.
 #![forbid(unsafe_code)]
 
-use super::packed::Packed;
-use super::{BuiltinOperation, LEAST_NS, elements, input};
+use super::{Builtin, BuiltinOperation, LEAST_NS, elements, input};
 use crate::base::desc::{ANY_DIM, MAX_RANK};
 use crate::base::{Desc, Result, dtype};
-use crate::kernel::vector::activation::Activation;
+use crate::kernel::vector::activation;
 use crate::kernel::vector::convert::Stored;
 use crate::kernel::vector::finish::ProductEpilogue;
 use crate::kernel::vector::gemm::{self, GemmBatch, GemmShape, OperandB, Operands};
 use crate::kernel::vector::halves;
 use crate::kernel::vector::micro::Scale;
 use crate::kernel::vector::site::{Matrix, MatrixMut};
-use crate::kernel::{KernelContext, Outputs, signature};
+use crate::kernel::{KernelContext, Outputs};
 use crate::memory::{Bf16, BytesMut, F16};
-use std::sync::Arc;
+use crate::ops::Operator;
+use crate::ops::matmul::{Matmul, leading, sides};
 
 /// From this size on the scratch memory no longer grows.
 const LARGE: usize = 1 << 20;
-
-/// `C[..., M, N] = activation(A[..., M, K] * B[..., K, N] + bias[N] + addend[..., M, N])`. The leading dimensions
-/// broadcast. A transposed A is `[..., K, M]`, a transposed B `[..., N, K]`. A and B are of one type, f32, f16 or bf16;
-/// C, the bias and the addend are of that type, or f32.
-#[derive(Clone, Debug)]
-pub struct Matmul {
-    pub transpose_a: bool,
-    pub transpose_b: bool,
-    pub bias: bool,
-    /// The last input, of the shape of C, is added.
-    pub sum: bool,
-    pub activation: Activation,
-    /// C is f32 even if A and B are not.
-    pub wide: bool,
-    /// Packed B instead of an input; its orientation was fixed when it was packed.
-    pub weights: Option<Arc<Packed>>,
-}
 
 /// A batch dimension: strides of A and B from one product to the next.
 #[derive(Clone, Copy, Default)]
@@ -66,101 +49,16 @@ impl MatmulPlan {
     }
 }
 
-/// Size of the leading dimension `from_last` before the last of these; 1 if there is none.
-fn leading(desc: &Desc, from_last: usize) -> i64 {
-    desc.shape().iter().rev().nth(2 + from_last).copied().unwrap_or(1)
-}
-
 /// Number of matrices.
 fn matrices(desc: &Desc) -> usize {
     (0..MAX_RANK - 2).map(|i| leading(desc, i) as usize).product()
 }
 
-impl Matmul {
-    /// The last two dimensions, in the order of the product.
-    fn sides(desc: &Desc, transposed: bool) -> (i64, i64) {
-        let rank = desc.shape().len();
-        let (rows, columns) = (desc.dims[rank - 2], desc.dims[rank - 1]);
-        if transposed { (columns, rows) } else { (rows, columns) }
-    }
-
-    /// The descriptor of B, also if B is packed.
-    fn right(&self, inputs: &[Desc]) -> Desc {
-        match &self.weights {
-            None => inputs[1],
-            Some(weights) => Desc::new(weights.dtype(), &[weights.k() as i64, weights.n() as i64]),
-        }
-    }
-
-    /// Number of inputs before the bias.
-    fn operands(&self) -> usize {
-        if self.weights.is_some() { 1 } else { 2 }
-    }
-
-    /// The type of A and B: that of packed weights, else that of the given A.
-    fn element(&self, a: &Desc) -> u32 {
-        match &self.weights {
-            Some(weights) => weights.dtype(),
-            None if [dtype::F16, dtype::BF16].contains(&a.dtype) => a.dtype,
-            None => dtype::F32,
-        }
-    }
-
-    /// The descriptor of C; refuses inputs that do not fit together.
-    fn result(&self, inputs: &[Desc]) -> Result<Desc> {
-        let of = self.element(&inputs[0]);
-        let of_c = if self.wide { dtype::F32 } else { of };
-        // A matrix of any batch, whose side along K is `k`.
-        let pattern = |desc: &Desc, first: i64, second: i64, transposed: bool| {
-            let mut dims = [ANY_DIM; MAX_RANK];
-            let rank = desc.shape().len().max(2);
-            (dims[rank - 2], dims[rank - 1]) = if transposed { (second, first) } else { (first, second) };
-            Desc::new(of, &dims[..rank])
-        };
-        let mut k = ANY_DIM;
-        if let Some(weights) = &self.weights {
-            k = weights.k() as i64;
-        }
-        // No allocation: this runs each time the kernel is enqueued.
-        let (mut patterns, mut count) = ([inputs[0]; 4], self.operands());
-        patterns[0] = pattern(&inputs[0], ANY_DIM, k, self.transpose_a);
-        signature::check_fit("input", &patterns[..1], &inputs[..1])?;
-        let (m, k) = Self::sides(&inputs[0], self.transpose_a);
-        if self.weights.is_none() {
-            patterns[1] = pattern(&inputs[1], k, ANY_DIM, self.transpose_b);
-            signature::check_fit("input", &patterns[..2], &inputs[..2])?;
-        }
-        let (a, b) = (inputs[0], self.right(inputs));
-        let mut output = if a.rank >= b.rank { a } else { b };
-        let rank = output.shape().len();
-        for i in 0..rank - 2 {
-            output.dims[rank - 3 - i] = match (leading(&a, i), leading(&b, i)) {
-                (a, b) if a == b => a,
-                (1, other) | (other, 1) | (ANY_DIM, other) | (other, ANY_DIM) => other,
-                _ => {
-                    let expected = format!("leading dimensions that broadcast with {}", a.text());
-                    return Err(signature::mismatch("input", 1, &expected, &b));
-                }
-            };
-        }
-        let n = Self::sides(&b, self.transpose_b).1;
-        (output.dtype, output.dims[rank - 2], output.dims[rank - 1]) = (of_c, m, n);
-        if self.bias {
-            patterns[count] = Desc::new(of_c, &[n]);
-            count += 1;
-        }
-        if self.sum {
-            patterns[count] = output;
-            count += 1;
-        }
-        signature::check_fit("input", &patterns[..count], inputs)?;
-        output.check_open()
-    }
-
+impl Builtin<Matmul> {
     /// The products for inputs that `result` accepted.
     fn plan(&self, inputs: &[Desc], output: &Desc) -> MatmulPlan {
         let (a, b) = (&inputs[0], &self.right(inputs));
-        let ((m, k), (_, n)) = (Self::sides(a, self.transpose_a), Self::sides(b, self.transpose_b));
+        let ((m, k), (_, n)) = (sides(a, self.transpose_a), sides(b, self.transpose_b));
         let [m, n, k] = [m, n, k].map(|side| side as usize);
         let mut shape = GemmShape { m, n, k, transpose_a: self.transpose_a, transpose_b: self.transpose_b };
         let mut plan = MatmulPlan { shape, count: 1, walks: [BatchStrides::default(); MAX_RANK] };
@@ -180,7 +78,7 @@ impl Matmul {
     }
 }
 
-impl Matmul {
+impl Builtin<Matmul> {
     /// Products of 16-bit floats of type T with results of type U.
     fn halves<T: Stored, U: Stored>(
         &self,
@@ -214,19 +112,7 @@ impl Matmul {
     }
 }
 
-impl BuiltinOperation for Matmul {
-    fn name(&self) -> &str {
-        "matmul"
-    }
-
-    fn num_inputs(&self) -> usize {
-        self.operands() + self.bias as usize + self.sum as usize
-    }
-
-    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
-        self.result(inputs)
-    }
-
+impl BuiltinOperation for Builtin<Matmul> {
     fn scratch_bytes(&self, inputs: &[Desc], output: &Desc) -> usize {
         if inputs.iter().chain([output]).all(Desc::is_concrete) {
             let plan = self.plan(inputs, output);
@@ -237,8 +123,8 @@ impl BuiltinOperation for Matmul {
         }
         // Larger sizes need no more scratch memory than this.
         let size = |side: i64| if side == ANY_DIM { LARGE } else { side as usize };
-        let (_, k) = Self::sides(&inputs[0], self.transpose_a);
-        let (_, n) = Self::sides(&self.right(inputs), self.transpose_b);
+        let (_, k) = sides(&inputs[0], self.transpose_a);
+        let (_, n) = sides(&self.right(inputs), self.transpose_b);
         let shape = GemmShape {
             m: LARGE,
             n: size(n),
@@ -254,7 +140,7 @@ impl BuiltinOperation for Matmul {
 
     fn cost_ns(&self, inputs: &[Desc], output: &Desc) -> u64 {
         let plan = self.plan(inputs, output);
-        let finish = elements(output) as f32 * self.activation.cost_ns();
+        let finish = elements(output) as f32 * activation::cost_ns(self.activation);
         (plan.count as u64).saturating_mul(plan.shape.cost_ns()).saturating_add(finish as u64).max(LEAST_NS)
     }
 

@@ -1,11 +1,11 @@
 //! int8 matrix products against their definition, in all types, on all pools.
 
 use super::fixture::pools;
-use super::{MatmulInt8, Packed};
+use super::{Builtin, Packed};
 use crate::base::{Desc, Ref, dtype};
-use crate::kernel::vector::int8::Store;
 use crate::kernel::{Kernel, KernelContext, NEVER, Scratch};
 use crate::memory::{AlignedBuffer, View};
+use crate::ops::{MatmulInt8, Operator};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ const PLAIN: MatmulInt8 = MatmulInt8 {
     zero_a: 0,
     zero_b: 0,
     zero_c: 0,
-    store: Store::S32,
-    weights: None,
+    dtype: dtype::S32,
+    packed: None,
 };
 
 /// A tensor of any type, in words of 4 bytes.
@@ -42,7 +42,7 @@ fn bytes(words: &[u32]) -> Vec<u8> {
 }
 
 /// The output's bytes.
-fn run(kernel: &MatmulInt8, inputs: &[(Desc, Vec<u32>)], pool: Option<&Ref<ThreadPool>>) -> (Desc, Vec<u8>) {
+fn run(kernel: &Builtin<MatmulInt8>, inputs: &[(Desc, Vec<u32>)], pool: Option<&Ref<ThreadPool>>) -> (Desc, Vec<u8>) {
     let descs: Vec<_> = inputs.iter().map(|(desc, _)| *desc).collect();
     let outputs = kernel.infer(&descs).unwrap();
     let mut inputs = inputs.to_vec();
@@ -71,7 +71,8 @@ fn random(len: usize, mut state: u32) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-fn check(kernel: &MatmulInt8, signed_a: bool, (m, k, n): (usize, usize, usize)) {
+fn check(operator: MatmulInt8, signed_a: bool, (m, k, n): (usize, usize, usize)) {
+    let kernel = &Builtin::new(operator);
     let (a, b) = (random(m * k, 1), random(k * n, 2));
     let bias: Vec<i32> = (0..n).map(|j| j as i32 * 1000 - 3000).collect();
     let scales: Vec<f32> = (0..n).map(|j| 0.25 + j as f32 / 64.0).collect();
@@ -106,18 +107,19 @@ fn check(kernel: &MatmulInt8, signed_a: bool, (m, k, n): (usize, usize, usize)) 
         let at = i * n + j;
         let word = || <[u8; 4]>::try_from(&got[4 * at..4 * at + 4]).unwrap();
         let what = format!("{kernel:?} {m} x {k} x {n}: {i}, {j}");
-        match kernel.store {
-            Store::S32 => assert_eq!(
+        match kernel.dtype {
+            dtype::S32 => assert_eq!(
                 i64::from(i32::from_ne_bytes(word())),
                 rounded.clamp(i32::MIN.into(), i32::MAX.into()),
                 "{what}"
             ),
-            Store::F32 => assert_eq!(f32::from_ne_bytes(word()), (value + f64::from(kernel.zero_c)) as f32, "{what}"),
-            Store::S8 => assert_eq!(i64::from(got[at] as i8), rounded.clamp(-128, 127), "{what}"),
-            Store::U8 => assert_eq!(i64::from(got[at]), rounded.clamp(0, 255), "{what}"),
+            dtype::F32 => assert_eq!(f32::from_ne_bytes(word()), (value + f64::from(kernel.zero_c)) as f32, "{what}"),
+            dtype::S8 => assert_eq!(i64::from(got[at] as i8), rounded.clamp(-128, 127), "{what}"),
+            _ => assert_eq!(i64::from(got[at]), rounded.clamp(0, 255), "{what}"),
         }
     }
-    let with_packed = MatmulInt8 { weights: Some(Arc::new(packed)), transpose_b: false, ..kernel.clone() };
+    let of_packed = MatmulInt8 { packed: Some(packed.shape()), transpose_b: false, ..operator };
+    let with_packed = Builtin::with_weights(of_packed, Some(Arc::new(packed)));
     let mut without_b = inputs.clone();
     without_b.remove(1);
     assert!(run(&with_packed, &without_b, None) == (desc, got.clone()), "{kernel:?} packed");
@@ -129,14 +131,14 @@ fn check(kernel: &MatmulInt8, signed_a: bool, (m, k, n): (usize, usize, usize)) 
 
 #[test]
 fn every_type_scale_and_zero_point() {
-    for store in [Store::S32, Store::F32, Store::S8, Store::U8] {
+    for dtype in [dtype::S32, dtype::F32, dtype::S8, dtype::U8] {
         for shape in [(1, 1, 1), (10, 30, 20), (2, 65, 47), (61, 70, 90)] {
-            let kernel = MatmulInt8 { store, ..PLAIN };
-            check(&kernel, false, shape);
+            let kernel = MatmulInt8 { dtype, ..PLAIN };
+            check(kernel, false, shape);
             let kernel = MatmulInt8 { bias: true, zero_a: 1, zero_b: -1, zero_c: 2, ..kernel };
-            check(&kernel, true, shape);
-            check(&MatmulInt8 { scale: 0.25, transpose_a: true, ..kernel.clone() }, false, shape);
-            check(&MatmulInt8 { scale: 1.0 / 512.0, scales: true, transpose_b: true, ..kernel }, false, shape);
+            check(kernel, true, shape);
+            check(MatmulInt8 { scale: 0.25, transpose_a: true, ..kernel }, false, shape);
+            check(MatmulInt8 { scale: 1.0 / 512.0, scales: true, transpose_b: true, ..kernel }, false, shape);
         }
     }
 }
@@ -146,7 +148,7 @@ fn full_pairs_do_not_saturate_on_the_way() {
     for k in [2usize, 3, 64, 1024] {
         let a = (Desc::new(dtype::U8, &[1, k as i64]), words(&vec![255; k]));
         let b = (Desc::new(dtype::S8, &[k as i64, 1]), words(&vec![127; k]));
-        let (_, got) = run(&PLAIN, &[a, b], None);
+        let (_, got) = run(&Builtin::new(PLAIN), &[a, b], None);
         assert_eq!(i32::from_ne_bytes(got.try_into().unwrap()), k as i32 * 255 * 127);
     }
 }
@@ -155,7 +157,7 @@ fn full_pairs_do_not_saturate_on_the_way() {
 fn refusals_name_the_input() {
     let u8s = |dims: &[i64]| Desc::new(dtype::U8, dims);
     let s8s = |dims: &[i64]| Desc::new(dtype::S8, dims);
-    let refusal = |kernel: &MatmulInt8, inputs: &[Desc]| kernel.infer(inputs).unwrap_err().message().to_owned();
+    let refusal = |operator: &MatmulInt8, inputs: &[Desc]| operator.output(inputs).unwrap_err().message().to_owned();
     let f32s = Desc::new(dtype::F32, &[2, 3]);
     assert_eq!(refusal(&PLAIN, &[f32s, s8s(&[3, 4])]), "input 0: expected u8 or s8 elements, got f32[2,3]");
     assert_eq!(refusal(&PLAIN, &[u8s(&[2, 3]), u8s(&[3, 4])]), "input 1: expected s8[3,?], got u8[3,4]");

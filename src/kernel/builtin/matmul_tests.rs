@@ -1,20 +1,28 @@
 //! Matrix products with leading dimensions, epilogues, and packed weights.
 
 use super::fixture::{WordTensor, check_pools, packed, refusal, run};
-use super::{Matmul, Packed};
+use super::{Builtin, Packed};
 use crate::base::{Desc, dtype};
 use crate::kernel::vector::activation::Activation;
 use crate::memory::View;
+use crate::ops::Matmul;
+use std::sync::Arc;
 
 const PLAIN: Matmul = Matmul {
     transpose_a: false,
     transpose_b: false,
     bias: false,
     sum: false,
-    activation: Activation::None,
+    activation: Activation::WEIR_ACTIVATION_NONE,
     wide: false,
-    weights: None,
+    tf32: false,
+    packed: None,
 };
+
+/// The product with packed weights.
+fn with(matmul: Matmul, weights: Arc<Packed>) -> Builtin<Matmul> {
+    Builtin::with_weights(Matmul { packed: Some(weights.shape()), ..matmul }, Some(weights))
+}
 
 fn f32s(dims: &[i64]) -> Desc {
     Desc::new(dtype::F32, dims)
@@ -42,7 +50,7 @@ fn matrix_of(number: usize, dims: &[i64], batch: &[i64]) -> usize {
     at
 }
 
-fn check(kernel: &Matmul, a: &[i64], b: &[i64], want: &[i64]) {
+fn check(kernel: &Builtin<Matmul>, a: &[i64], b: &[i64], want: &[i64]) {
     let (a, b) = (whole(a, 1), whole(b, 2));
     let rank = want.len();
     let (m, n) = (want[rank - 2] as usize, want[rank - 1] as usize);
@@ -67,7 +75,7 @@ fn check(kernel: &Matmul, a: &[i64], b: &[i64], want: &[i64]) {
             }
             sum += if kernel.bias { bias[j] } else { 0.0 };
             sum += if kernel.sum { addend[at] } else { 0.0 };
-            if kernel.activation == Activation::Relu {
+            if kernel.activation == Activation::WEIR_ACTIVATION_RELU {
                 sum = sum.max(0.0);
             }
             assert_eq!(c_values[at], sum, "{kernel:?} {want:?}: {number}, {i}, {j}");
@@ -92,17 +100,22 @@ fn leading_dimensions_broadcast() {
         (&[0, 2, 3], &[3, 4], &[0, 2, 4]),
         (&[2, 3, 0], &[2, 0, 4], &[2, 3, 4]),
     ] {
-        check(&PLAIN, a, b, c);
-        check(&Matmul { bias: true, sum: true, activation: Activation::Relu, ..PLAIN }, a, b, c);
+        check(&Builtin::new(PLAIN), a, b, c);
+        check(
+            &Builtin::new(Matmul { bias: true, sum: true, activation: Activation::WEIR_ACTIVATION_RELU, ..PLAIN }),
+            a,
+            b,
+            c,
+        );
         let swapped = |dims: &[i64]| {
             let mut dims = dims.to_vec();
             let rank = dims.len();
             dims.swap(rank - 1, rank - 2);
             dims
         };
-        check(&Matmul { transpose_a: true, ..PLAIN }, &swapped(a), b, c);
-        check(&Matmul { transpose_b: true, sum: true, ..PLAIN }, a, &swapped(b), c);
-        check(&Matmul { transpose_a: true, transpose_b: true, ..PLAIN }, &swapped(a), &swapped(b), c);
+        check(&Builtin::new(Matmul { transpose_a: true, ..PLAIN }), &swapped(a), b, c);
+        check(&Builtin::new(Matmul { transpose_b: true, sum: true, ..PLAIN }), a, &swapped(b), c);
+        check(&Builtin::new(Matmul { transpose_a: true, transpose_b: true, ..PLAIN }), &swapped(a), &swapped(b), c);
     }
 }
 
@@ -111,9 +124,9 @@ fn packed_weights_give_the_same_bits() {
     for (m, k, n) in [(1, 1, 1), (1, 700, 130), (8, 33, 64), (3, 512, 65), (61, 1030, 200), (200, 20, 17), (4, 0, 5)] {
         let (a, b, bias) =
             (WordTensor::random(&[m, k], 1), WordTensor::random(&[k, n], 2), WordTensor::random(&[n], 3));
-        let plain = Matmul { bias: true, activation: Activation::GeluErf, ..PLAIN };
+        let plain = Builtin::new(Matmul { bias: true, activation: Activation::WEIR_ACTIVATION_GELU_ERF, ..PLAIN });
         let want = run(&plain, &[a.clone(), b.clone(), bias.clone()]);
-        let kernel = Matmul { weights: Some(packed(&b, false)), ..plain.clone() };
+        let kernel = with(*plain, packed(&b, false));
         let inputs = [a.clone(), bias.clone()];
         assert_eq!(run(&kernel, &inputs).bits(), want.bits(), "{m} x {k} x {n}");
         check_pools(&kernel, &inputs);
@@ -122,22 +135,22 @@ fn packed_weights_give_the_same_bits() {
             .flat_map(|j| (0..k as usize).map(move |p| (p, j)))
             .map(|(p, j)| values[p * n as usize + j])
             .collect();
-        let kernel = Matmul { weights: Some(packed(&WordTensor::f32(&[n, k], &turned), true)), ..plain };
+        let kernel = with(*plain, packed(&WordTensor::f32(&[n, k], &turned), true));
         assert_eq!(run(&kernel, &inputs).bits(), want.bits(), "{m} x {k} x {n} transposed");
     }
 }
 
 #[test]
 fn packed_weights_refuse_other_sizes() {
-    let kernel = Matmul { weights: Some(packed(&WordTensor::random(&[8, 5], 1), false)), bias: true, ..PLAIN };
+    let kernel = with(Matmul { bias: true, ..PLAIN }, packed(&WordTensor::random(&[8, 5], 1), false));
     assert_eq!(refusal(&kernel, &[f32s(&[2, 9]), f32s(&[5])]), "input 0: expected f32[?,8], got f32[2,9]");
     assert_eq!(refusal(&kernel, &[f32s(&[2, 8]), f32s(&[8])]), "input 1: expected f32[5], got f32[8]");
-    let sum = Matmul { sum: true, ..PLAIN };
+    let sum = Builtin::new(Matmul { sum: true, ..PLAIN });
     let inputs = [f32s(&[4, 2, 8]), f32s(&[1, 8, 3]), f32s(&[2, 3])];
     assert_eq!(refusal(&sum, &inputs), "input 2: expected f32[4,2,3], got f32[2,3]");
     let apart = [f32s(&[4, 2, 8]), f32s(&[3, 8, 3])];
     assert_eq!(
-        refusal(&PLAIN, &apart),
+        refusal(&Builtin::new(PLAIN), &apart),
         "input 1: expected leading dimensions that broadcast with f32[4,2,8], got f32[3,8,3]"
     );
     let mut whole = [1i32; 4];

@@ -1,17 +1,16 @@
-//! The built-in operations, computed in f32 except for data movement: their signatures, and how their work is divided.
-//! The inner loops are in `vector`.
+//! The arithmetic of the built-in operators (`ops` describes them), in f32 except for data movement: how their work is
+//! divided. The inner loops are in `vector`.
 //!
 //! Determinism: the beginning of a piece of work depends on the pool, but each element of a result, and each row
 //! reduced to one number, is computed by one piece, in an order that depends only on the shapes.
 
-mod add;
-mod argmax;
 mod axis;
 mod binary;
 mod broadcast;
 mod cell;
 mod conv;
 mod convert;
+mod cumsum;
 mod eltwise;
 mod matmul;
 mod matmul_int8;
@@ -22,32 +21,11 @@ mod packed;
 mod pooling;
 mod quantize;
 mod reduce;
-mod relu;
 mod select;
-mod settings;
 mod softmax;
-mod window;
 
-pub use add::Add;
-pub use argmax::Argmax;
-pub use binary::Binary;
-pub use cell::{GateOrder, Gru, Lstm};
-pub use conv::Conv;
-pub use convert::Convert;
-pub use matmul::Matmul;
-pub use matmul_int8::MatmulInt8;
-pub use norm::Norm;
-pub use operation::BuiltinOperation;
+pub use operation::{Builtin, BuiltinOperation};
 pub use packed::Packed;
-pub use pooling::{Pooling, PoolingOp};
-pub use quantize::{Quantization, QuantizeDirection};
-pub use reduce::Reduce;
-pub use relu::Relu;
-pub use select::Select;
-pub use softmax::Softmax;
-pub use window::{Windows, check_step};
-
-pub use super::vector::eltwise::Eltwise;
 
 use super::KernelContext;
 use crate::base::Desc;

@@ -2,28 +2,15 @@
 //! bf16.
 #![forbid(unsafe_code)]
 
-use super::{BuiltinOperation, GRAIN, LEAST_NS, axis, elements, input};
-use crate::abi::weir_norm_op_value as Op;
-use crate::base::{Desc, Error, Result, desc::ANY_DIM, dtype};
+use super::{Builtin, BuiltinOperation, GRAIN, LEAST_NS, axis, elements, input};
+use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::vector::convert::Stored;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::norm::{Affine, Channels, RowNorm, RowStatistic, element_ns};
-use crate::kernel::{KernelContext, Outputs, signature};
+use crate::kernel::{KernelContext, Outputs};
 use crate::memory::{Bf16, F16};
+use crate::ops::{Norm, Operator, weir_norm_op_value as Op};
 use crate::threadpool::Span;
-
-/// A normalisation, of one of the kinds of `weir_norm_op_value`.
-#[derive(Clone, Copy, Debug)]
-pub struct Norm {
-    pub op: Op,
-    /// The first normalised axis, or the axis of the channels; counts from the end if negative.
-    pub axis: i32,
-    pub groups: usize,
-    pub epsilon: f32,
-    pub scale: bool,
-    pub shift: bool,
-    pub isa: Isa,
-}
 
 /// The grouping of the elements.
 #[derive(Clone, Copy, Debug)]
@@ -36,16 +23,7 @@ struct Grouping {
     cycle: usize,
 }
 
-impl Norm {
-    fn is_batch(&self) -> bool {
-        self.op == Op::WEIR_NORM_BATCH
-    }
-
-    /// Number of statistics inputs after x.
-    fn statistics(&self) -> usize {
-        if self.is_batch() { 2 } else { 0 }
-    }
-
+impl Builtin<Norm> {
     fn cut(&self, x: &Desc) -> Result<Grouping> {
         let columns = axis::split(self.axis, x)?;
         Ok(match self.op {
@@ -58,7 +36,7 @@ impl Norm {
 
     /// Mean and variance are inputs 1 and 2; scale and shift come after them, or after x.
     fn affine<'a, P: Stored>(&self, context: &'a KernelContext<'_>) -> Affine<'a, P> {
-        let first = 1 + self.statistics();
+        let first = self.first_affine();
         let read = |index: usize| context.input(index).read::<P>();
         let scale = self.scale.then(|| read(first));
         let shift = self.shift.then(|| read(first + usize::from(self.scale)));
@@ -100,56 +78,11 @@ impl Norm {
     }
 }
 
-/// Whether the descriptor matches; an open dimension may match.
-fn fits(want: &Desc, got: &Desc) -> bool {
-    signature::check_fit("input", &[*want], std::slice::from_ref(got)).is_ok()
-}
-
 fn row_ns(len: usize, isa: Isa) -> f32 {
     20.0 + len as f32 * element_ns(isa)
 }
 
-impl BuiltinOperation for Norm {
-    fn name(&self) -> &str {
-        match self.op {
-            Op::WEIR_NORM_LAYER => "layer_norm",
-            Op::WEIR_NORM_RMS => "rms_norm",
-            Op::WEIR_NORM_BATCH => "batch_norm",
-            Op::WEIR_NORM_GROUP => "group_norm",
-        }
-    }
-
-    fn num_inputs(&self) -> usize {
-        1 + self.statistics() + usize::from(self.scale) + usize::from(self.shift)
-    }
-
-    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
-        let x = &inputs[0];
-        signature::check_floats(&inputs[..1])?;
-        let at = signature::axis(self.axis, x)?;
-        let channels = x.shape()[at];
-        let of_channels = [Op::WEIR_NORM_BATCH, Op::WEIR_NORM_GROUP].contains(&self.op);
-        if self.op == Op::WEIR_NORM_GROUP && channels != ANY_DIM && !(channels as usize).is_multiple_of(self.groups) {
-            let expected = format!("a multiple of {} channels along axis {}", self.groups, self.axis);
-            return Err(signature::mismatch("input", 0, &expected, x));
-        }
-        let shape = if of_channels { &x.shape()[at..=at] } else { &x.shape()[at..] };
-        let statistics = self.statistics();
-        for (i, input) in inputs.iter().enumerate().skip(1) {
-            // Scale and shift are f32, or both of the type of x.
-            let leads =
-                inputs.get(1 + statistics).filter(|_| i > statistics).is_some_and(|scale| scale.dtype == x.dtype);
-            let want = Desc::new(if leads { x.dtype } else { dtype::F32 }, shape);
-            if !fits(&want, input) {
-                let other = Desc::new(x.dtype, shape).text();
-                let either = i == 1 + statistics && !leads && x.dtype != dtype::F32;
-                let expected = if either { format!("{} or {other}", want.text()) } else { want.text() };
-                return Err(signature::mismatch("input", i, &expected, input));
-            }
-        }
-        Ok(*x)
-    }
-
+impl BuiltinOperation for Builtin<Norm> {
     fn cost_ns(&self, inputs: &[Desc], _output: &Desc) -> u64 {
         let count = elements(&inputs[0]);
         if count == 0 {
@@ -166,7 +99,7 @@ impl BuiltinOperation for Norm {
         if context.inputs().len() != self.num_inputs() {
             return Err(Error::internal(format!("{} inputs of a {}", context.inputs().len(), self.name())));
         }
-        let (x, affine) = (context.inputs()[0].desc().dtype, context.inputs().get(1 + self.statistics()));
+        let (x, affine) = (context.inputs()[0].desc().dtype, context.inputs().get(self.first_affine()));
         match (x, affine.is_some_and(|affine| affine.desc().dtype != dtype::F32)) {
             (dtype::F32, _) => self.go::<f32, f32>(context, outputs),
             (dtype::F16, false) => self.go::<F16, f32>(context, outputs),

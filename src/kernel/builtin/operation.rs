@@ -1,30 +1,58 @@
-//! The trait of built-in operations, and the kernel that runs one: the same for shapes known when it is compiled and
-//! for those known only at run time.
+//! The trait of the operators' arithmetic, and the kernel that is an operator: the same for shapes known when it is
+//! compiled and for those known only at run time.
 //!
-//! An operation computes the descriptor of its output, also when dimensions are open (-1): as far as it is known, and
-//! without refusing shapes that may turn out to fit. For open dimensions each call asks again with the actual shapes;
-//! that checks whether they fit, and gives the output's size. An operation's own code only ever sees known shapes that
-//! fit.
+//! For open dimensions (-1) each call asks the operator again with the actual shapes; that checks whether they fit, and
+//! gives the output's size. Arithmetic only ever sees known shapes that fit.
 #![forbid(unsafe_code)]
 
+use super::packed::Packed;
 use crate::base::{Desc, Error, Result, dtype};
 use crate::device::Relation;
+use crate::kernel::vector::isa::Isa;
 use crate::kernel::{Kernel, KernelContext, Outputs};
+use crate::ops::Operator;
+use std::ops::Deref;
+use std::sync::Arc;
 
-/// Maximum number of inputs of an operation.
+/// Maximum number of inputs of an operator that takes open dimensions.
 const MOST_INPUTS: usize = 5;
 
-/// A pure function of tensors with one output.
+/// An operator on the processor.
+#[derive(Clone, Debug)]
+pub struct Builtin<O> {
+    operator: O,
+    /// The instruction set of its loops.
+    pub(super) isa: Isa,
+    /// Packed B of a product.
+    pub(super) weights: Option<Arc<Packed>>,
+}
+
+impl<O: Operator> Builtin<O> {
+    pub fn new(operator: O) -> Builtin<O> {
+        Builtin { operator, isa: Isa::best(), weights: None }
+    }
+
+    /// For an operator that was made for packed weights of this shape.
+    pub fn with_weights(operator: O, weights: Option<Arc<Packed>>) -> Builtin<O> {
+        Builtin { weights, ..Builtin::new(operator) }
+    }
+
+    #[cfg(test)]
+    pub fn on(operator: O, isa: Isa) -> Builtin<O> {
+        Builtin { isa, ..Builtin::new(operator) }
+    }
+}
+
+impl<O> Deref for Builtin<O> {
+    type Target = O;
+
+    fn deref(&self) -> &O {
+        &self.operator
+    }
+}
+
+/// The arithmetic of an operator: a pure function of tensors.
 pub trait BuiltinOperation: Send + Sync {
-    fn name(&self) -> &str;
-
-    /// At most 5.
-    fn num_inputs(&self) -> usize;
-
-    /// The descriptor of the output, or the reason for refusing the inputs, worded as in `signature`. Inputs may leave
-    /// dimensions open, and then the output may. Allocates nothing unless it refuses.
-    fn output(&self, inputs: &[Desc]) -> Result<Desc>;
-
     /// Scratch memory per slot in bytes; for open dimensions, enough for any size.
     fn scratch_bytes(&self, _inputs: &[Desc], _output: &Desc) -> usize {
         0
@@ -47,21 +75,24 @@ pub trait BuiltinOperation: Send + Sync {
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()>;
 }
 
-impl<O: BuiltinOperation> Kernel for O {
+impl<O: Operator> Kernel for Builtin<O>
+where
+    Builtin<O>: BuiltinOperation,
+{
     fn name(&self) -> &str {
-        BuiltinOperation::name(self)
+        self.operator.name()
     }
 
     fn num_inputs(&self) -> usize {
-        BuiltinOperation::num_inputs(self)
+        self.operator.num_inputs()
     }
 
     fn num_outputs(&self) -> usize {
-        1
+        self.operator.num_outputs()
     }
 
     fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
-        Ok(vec![self.output(inputs)?])
+        Ok(vec![self.operator.output(inputs)?; self.operator.num_outputs()])
     }
 
     fn scratch_bytes(&self, inputs: &[Desc], outputs: &[Desc]) -> usize {
@@ -86,24 +117,24 @@ impl<O: BuiltinOperation> Kernel for O {
     }
 
     fn is_open(&self) -> bool {
-        true
+        O::IS_OPEN
     }
 
     fn compute(&self, context: &KernelContext<'_>, mut outputs: Outputs<'_>) -> Result<()> {
         if context.is_open() {
-            settle(self, context, &mut outputs)?;
+            settle(&self.operator, context, &mut outputs)?;
         }
         BuiltinOperation::compute(self, context, outputs)
     }
 }
 
 /// Checks the actual shapes of a call, and allocates its output.
-fn settle(operation: &impl BuiltinOperation, context: &KernelContext<'_>, outputs: &mut Outputs<'_>) -> Result<()> {
+fn settle(operator: &impl Operator, context: &KernelContext<'_>, outputs: &mut Outputs<'_>) -> Result<()> {
     let mut descs = [Desc::new(dtype::F32, &[]); MOST_INPUTS];
     for (desc, view) in descs.iter_mut().zip(context.inputs()) {
         *desc = *view.desc();
     }
-    let output = operation.output(&descs[..context.inputs().len()])?;
+    let output = operator.output(&descs[..context.inputs().len()])?;
     let declared = outputs.desc(0);
     if !declared.is_concrete() {
         outputs.allocate(context, 0, output.shape())?;

@@ -8,6 +8,7 @@ use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::panels::Panels;
 use crate::kernel::vector::site::Matrix;
 use crate::memory::{Bf16, Bytes, F16, heap};
+use crate::ops::PackedShape;
 
 /// A packed B of a matrix product. Its layout depends on its size and type and the instruction set of the process,
 /// never on a pool; it is immutable.
@@ -49,17 +50,9 @@ impl Packed {
         Ok(Packed { k, n, dtype: desc.dtype, panels })
     }
 
-    pub fn k(&self) -> usize {
-        self.k
-    }
-
-    pub fn n(&self) -> usize {
-        self.n
-    }
-
-    /// The element type of the tensor.
-    pub fn dtype(&self) -> u32 {
-        self.dtype
+    /// The tensor's type, and its sizes in the product.
+    pub fn shape(&self) -> PackedShape {
+        PackedShape { dtype: self.dtype, k: self.k, n: self.n }
     }
 
     /// Size in bytes.

@@ -1,32 +1,15 @@
 //! Quantization and dequantization, with a scale and a zero point for the whole tensor or for each index of an axis.
 #![forbid(unsafe_code)]
 
-use super::{BuiltinOperation, GRAIN, LEAST_NS, axis, elements, input};
-use crate::base::{Desc, Result, desc::ANY_DIM, dtype};
+use super::{Builtin, BuiltinOperation, GRAIN, LEAST_NS, axis, elements, input};
+use crate::base::{Desc, Result, dtype};
 use crate::kernel::vector::convert::{self, Stored};
 use crate::kernel::vector::elements::{ClaimInput, SourceRow};
 use crate::kernel::vector::{affine, isa::Isa};
-use crate::kernel::{KernelContext, Outputs, signature};
+use crate::kernel::{KernelContext, Outputs};
 use crate::memory::{Bf16, F16};
+use crate::ops::Quantize;
 use crate::threadpool::Span;
-
-/// The direction of the conversion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QuantizeDirection {
-    /// round(x / scale) + zero point, saturated.
-    Quantize,
-    /// (x - zero point) scale.
-    Dequantize,
-}
-
-/// Inputs: x, scale, and the zero point on request. `dtype` is the output's, which `create` has checked.
-#[derive(Clone, Copy, Debug)]
-pub struct Quantization {
-    pub way: QuantizeDirection,
-    pub dtype: u32,
-    pub zero_point: bool,
-    pub axis: i32,
-}
 
 /// Block of elements between two conversions.
 const BLOCK: usize = 512;
@@ -66,7 +49,7 @@ impl ChannelParameters<'_> {
     }
 }
 
-impl Quantization {
+impl Builtin<Quantize> {
     fn channels<'a>(&self, context: &'a KernelContext<'_>) -> Result<ChannelParameters<'a>> {
         let scales = input(context, 1);
         let zeros = self.zero_point.then(|| ClaimInput::of(context.input(2)));
@@ -94,9 +77,9 @@ impl Quantization {
                     channels.fill(isa, from, scales, zeros);
                 }
                 x.widen(isa, SourceRow { at: from, stretched: false }, block);
-                match self.way {
-                    QuantizeDirection::Quantize => affine::quantize(isa, block, scales, zeros),
-                    QuantizeDirection::Dequantize => affine::dequantize(isa, block, scales, zeros),
+                match self.dequantize {
+                    false => affine::quantize(isa, block, scales, zeros),
+                    true => affine::dequantize(isa, block, scales, zeros),
                 }
                 convert::narrow(isa, block, &mut y[from - begin..][..count]);
             }
@@ -114,57 +97,9 @@ impl Quantization {
             _ => self.run::<T, u8>(context, outputs),
         }
     }
-
-    /// Refuses a scale or zero point that does not fit x.
-    fn check_channels(&self, index: usize, dtype: u32, inputs: &[Desc]) -> Result<()> {
-        let (x, given) = (&inputs[0], &inputs[index]);
-        // An open dimension may turn out to be 1.
-        let may_be_one = given.shape().iter().all(|dim| [1, ANY_DIM].contains(dim));
-        if given.dtype == dtype && given.rank <= 1 && may_be_one {
-            return Ok(());
-        }
-        let axis = signature::axis(self.axis, x)?;
-        let pattern = Desc::new(dtype, &[x.shape()[axis]]);
-        if signature::check_fit("input", &[pattern], std::slice::from_ref(given)).is_err() {
-            let expected = format!("{} or {}", Desc::new(dtype, &[1]).text(), pattern.text());
-            return Err(signature::mismatch("input", index, &expected, given));
-        }
-        Ok(())
-    }
 }
 
-impl BuiltinOperation for Quantization {
-    fn name(&self) -> &str {
-        match self.way {
-            QuantizeDirection::Quantize => "quantize",
-            QuantizeDirection::Dequantize => "dequantize",
-        }
-    }
-
-    fn num_inputs(&self) -> usize {
-        if self.zero_point { 3 } else { 2 }
-    }
-
-    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
-        let (known, text) = match self.way {
-            QuantizeDirection::Quantize => ([dtype::F32, dtype::BF16, dtype::F16], "f32, bf16 or f16 elements"),
-            QuantizeDirection::Dequantize => ([dtype::S8, dtype::U8, dtype::S32], "s8, u8 or s32 elements"),
-        };
-        if !known.contains(&inputs[0].dtype) {
-            return Err(signature::mismatch("input", 0, text, &inputs[0]));
-        }
-        self.check_channels(1, dtype::F32, inputs)?;
-        if self.zero_point {
-            self.check_channels(2, dtype::S32, inputs)?;
-            let known = inputs[1].is_concrete() && inputs[2].is_concrete();
-            if known && inputs[1].elements()? != inputs[2].elements()? {
-                let expected = format!("as many elements as input 1, {}, has", inputs[1].text());
-                return Err(signature::mismatch("input", 2, &expected, &inputs[2]));
-            }
-        }
-        Desc { dtype: self.dtype, ..inputs[0] }.check_open()
-    }
-
+impl BuiltinOperation for Builtin<Quantize> {
     fn cost_ns(&self, inputs: &[Desc], _output: &Desc) -> u64 {
         ((elements(&inputs[0]) as f32 * ELEMENT_NS) as u64).max(LEAST_NS)
     }

@@ -1,52 +1,20 @@
 //! Reductions over any axes.
 #![forbid(unsafe_code)]
 
-use super::LEAST_NS;
-use crate::abi::weir_reduce_op_value as Op;
-use crate::base::desc::MAX_RANK;
+use super::{Builtin, BuiltinOperation, LEAST_NS};
 use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::reduce::{
     Best, ExtremeIndex, Fold, Greatest, Least, Product, ReductionInput, ReductionPlan, Sizes, Squares, Sum,
 };
-use crate::kernel::{Kernel, KernelContext, Outputs, signature};
+use crate::kernel::{KernelContext, Outputs};
 use crate::memory::{Bf16, F16};
+use crate::ops::{Reduce, weir_reduce_op_value as Op};
 
-/// A reduction over some axes, which count from the end if negative; without any, over all.
-#[derive(Clone, Copy, Debug)]
-pub struct Reduce {
-    pub op: Op,
-    pub axes: [i32; MAX_RANK],
-    pub num_axes: usize,
-    pub keep_dims: bool,
-    /// For norms: the power is 2 instead of 1.
-    pub squares: bool,
-    pub eps: f32,
-    pub isa: Isa,
-}
-
-impl Reduce {
-    /// The reduced axes.
-    fn reduced(&self, input: &Desc) -> Result<[bool; MAX_RANK]> {
-        let mut reduced = [self.num_axes == 0; MAX_RANK];
-        for &axis in &self.axes[..self.num_axes] {
-            let index = signature::axis(axis, input)?;
-            if std::mem::replace(&mut reduced[index], true) {
-                let expected =
-                    format!("a shape in which the axes are different, where axis {axis} is one that was named");
-                return Err(signature::mismatch("input", 0, &expected, input));
-            }
-        }
-        Ok(reduced)
-    }
-
+impl Builtin<Reduce> {
     fn plan(&self, input: &Desc) -> Result<ReductionPlan> {
         let reduced = self.reduced(input)?;
         Ok(ReductionPlan::new(input.shape().iter().zip(reduced).map(|(&size, reduced)| (size as usize, reduced))))
-    }
-
-    fn gives_places(&self) -> bool {
-        matches!(self.op, Op::WEIR_REDUCE_ARGMAX | Op::WEIR_REDUCE_ARGMIN)
     }
 
     /// Time per element.
@@ -129,66 +97,20 @@ fn larger(total: f64, eps: f64) -> f64 {
     if total < eps { eps } else { total }
 }
 
-impl Kernel for Reduce {
-    fn name(&self) -> &str {
-        match self.op {
-            Op::WEIR_REDUCE_SUM => "reduce_sum",
-            Op::WEIR_REDUCE_MEAN => "reduce_mean",
-            Op::WEIR_REDUCE_MIN => "reduce_min",
-            Op::WEIR_REDUCE_MAX => "reduce_max",
-            Op::WEIR_REDUCE_MUL => "reduce_mul",
-            Op::WEIR_REDUCE_ARGMAX => "reduce_argmax",
-            Op::WEIR_REDUCE_ARGMIN => "reduce_argmin",
-            _ => "reduce_norm",
+impl BuiltinOperation for Builtin<Reduce> {
+    fn scratch_bytes(&self, inputs: &[Desc], _output: &Desc) -> usize {
+        // `output` has refused invalid axes.
+        let plan = inputs[0].is_concrete().then(|| self.plan(&inputs[0]).ok());
+        match (plan, self.gives_places()) {
+            (Some(plan), true) => plan.map_or(0, |plan| plan.scratch_bytes::<ExtremeIndex<true>>()),
+            (Some(plan), false) => plan.map_or(0, |plan| plan.scratch_bytes::<Fold<Sum>>()),
+            (None, true) => ReductionPlan::most_scratch_bytes::<ExtremeIndex<true>>(),
+            (None, false) => ReductionPlan::most_scratch_bytes::<Fold<Sum>>(),
         }
     }
 
-    fn num_inputs(&self) -> usize {
-        1
-    }
-
-    fn num_outputs(&self) -> usize {
-        1
-    }
-
-    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
-        let input = &inputs[0];
-        signature::check_floats(inputs)?;
-        let reduced = self.reduced(input)?;
-        let mut output = Desc::new(if self.gives_places() { dtype::S32 } else { input.dtype }, &[]);
-        let mut count = 1u64;
-        for (&size, reduced) in input.shape().iter().zip(reduced) {
-            count = if reduced { count.saturating_mul(size as u64) } else { count };
-            if !reduced || self.keep_dims {
-                output.dims[output.rank as usize] = if reduced { 1 } else { size };
-                output.rank += 1;
-            }
-        }
-        if self.gives_places() && !(1..=i32::MAX as u64).contains(&count) {
-            let expected = format!("1 to {} elements along the axes together", i32::MAX);
-            return Err(signature::mismatch("input", 0, &expected, input));
-        }
-        Ok(vec![output.check()?])
-    }
-
-    fn scratch_bytes(&self, inputs: &[Desc], _outputs: &[Desc]) -> usize {
-        let bytes = |plan: ReductionPlan| {
-            if self.gives_places() {
-                plan.scratch_bytes::<ExtremeIndex<true>>()
-            } else {
-                plan.scratch_bytes::<Fold<Sum>>()
-            }
-        };
-        // `infer` has refused invalid axes.
-        self.plan(&inputs[0]).map_or(0, bytes)
-    }
-
-    fn cost_ns(&self, inputs: &[Desc], _outputs: &[Desc]) -> u64 {
+    fn cost_ns(&self, inputs: &[Desc], _output: &Desc) -> u64 {
         self.plan(&inputs[0]).map_or(0, |plan| plan.cost_ns(self.number_ns())).max(LEAST_NS)
-    }
-
-    fn is_pure(&self) -> bool {
-        true
     }
 
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {

@@ -1,17 +1,14 @@
 //! Elementwise choice between two tensors.
 #![forbid(unsafe_code)]
 
-use super::broadcast::{self, Broadcast};
-use super::{BuiltinOperation, GRAIN, LEAST_NS, NS_PER_FLOAT, elements};
+use super::broadcast::Broadcast;
+use super::{Builtin, BuiltinOperation, GRAIN, LEAST_NS, NS_PER_FLOAT, elements};
 use crate::base::{Desc, Result, dtype};
 use crate::kernel::vector::elements::SourceRow;
-use crate::kernel::{KernelContext, Outputs, signature};
+use crate::kernel::{KernelContext, Outputs};
 use crate::memory::{Bf16, Bool, Element, F16};
+use crate::ops::Select;
 use crate::threadpool::Span;
-
-/// a where a condition holds, else b, with broadcasting.
-#[derive(Clone, Copy, Debug)]
-pub struct Select;
 
 /// A row of a tensor, from its first element on.
 fn row<T>(all: &[T], row: SourceRow, len: usize) -> &[T] {
@@ -48,27 +45,7 @@ fn run<T: Element>(context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<
     })
 }
 
-impl BuiltinOperation for Select {
-    fn name(&self) -> &str {
-        "select"
-    }
-
-    fn num_inputs(&self) -> usize {
-        3
-    }
-
-    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
-        if inputs[0].dtype != dtype::BOOL {
-            return Err(signature::mismatch("input", 0, "bool elements", &inputs[0]));
-        }
-        signature::check_computes(inputs)?;
-        if inputs[2].dtype != inputs[1].dtype {
-            let expected = format!("{} elements, as input 1 has", dtype::name(inputs[1].dtype));
-            return Err(signature::mismatch("input", 2, &expected, &inputs[2]));
-        }
-        broadcast::shape(inputs, inputs[1].dtype)
-    }
-
+impl BuiltinOperation for Builtin<Select> {
     fn cost_ns(&self, inputs: &[Desc], output: &Desc) -> u64 {
         super::traffic_ns(inputs.iter().chain([output]).map(elements).sum()).max(LEAST_NS)
     }

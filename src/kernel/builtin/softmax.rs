@@ -1,26 +1,17 @@
 //! Softmax along an axis, and its logarithm.
 #![forbid(unsafe_code)]
 
-use super::{BuiltinOperation, LEAST_NS, axis, elements};
+use super::{Builtin, BuiltinOperation, LEAST_NS, axis, elements};
 use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::vector::columns::{ColumnStripes, WIDTH};
 use crate::kernel::vector::convert::Stored;
-use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::{softmax, softmax_halves};
-use crate::kernel::{KernelContext, Outputs, signature};
+use crate::kernel::{KernelContext, Outputs};
 use crate::memory::{Bf16, BytesMut, F16};
+use crate::ops::Softmax;
 use crate::threadpool::Span;
 
-/// exp(x - max) / sum along `axis`, which counts from the end if negative, or its logarithm. A row whose greatest
-/// element is an infinity, or that holds a NaN, becomes NaN.
-#[derive(Clone, Copy, Debug)]
-pub struct Softmax {
-    pub axis: i32,
-    pub log: bool,
-    pub isa: Isa,
-}
-
-impl Softmax {
+impl Builtin<Softmax> {
     fn halves<T: Stored>(
         &self,
         columns: &ColumnStripes,
@@ -61,21 +52,7 @@ impl Softmax {
     }
 }
 
-impl BuiltinOperation for Softmax {
-    fn name(&self) -> &str {
-        if self.log { "log_softmax" } else { "softmax" }
-    }
-
-    fn num_inputs(&self) -> usize {
-        1
-    }
-
-    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
-        signature::check_floats(inputs)?;
-        signature::axis(self.axis, &inputs[0])?;
-        Ok(inputs[0])
-    }
-
+impl BuiltinOperation for Builtin<Softmax> {
     fn cost_ns(&self, inputs: &[Desc], _output: &Desc) -> u64 {
         // `infer` has refused invalid axes.
         let factor = if inputs[0].dtype == dtype::F32 { 1.0 } else { 2.0 };

@@ -5,7 +5,7 @@ use super::fixture::{WordTensor, check_pools, refusal, run};
 use super::*;
 use crate::base::dtype;
 use crate::kernel::vector::activation::Activation;
-use crate::kernel::vector::isa::Isa;
+use crate::ops::*;
 
 const NAN: f32 = f32::NAN;
 const INF: f32 = f32::INFINITY;
@@ -21,10 +21,14 @@ fn same(got: &[f32], want: &[f32]) -> bool {
 
 // Relu
 
+fn relu() -> Builtin<Eltwise> {
+    Builtin::new(Eltwise { op: weir_eltwise_op_value::WEIR_ELTWISE_RELU, alpha: 0.0, beta: 0.0 })
+}
+
 #[test]
 fn relu_keeps_what_is_not_negative() {
     let x = [1.5, -1.5, 0.0, INF, -INF, NAN, f32::MIN_POSITIVE, -f32::MIN_POSITIVE, 1e-45, -1e-45];
-    let y = run(&Relu, &[WordTensor::f32(&[2, 5], &x)]);
+    let y = run(&relu(), &[WordTensor::f32(&[2, 5], &x)]);
     assert_eq!(y.desc, f32s(&[2, 5]));
     assert!(same(&y.floats(), &[1.5, 0.0, 0.0, INF, 0.0, NAN, f32::MIN_POSITIVE, 0.0, 1e-45, 0.0]));
 }
@@ -34,14 +38,21 @@ fn relu_works_on_every_size_and_pool() {
     for len in [0, 1, 2, 7, 8, 9, 31, 100, 4097] {
         let x = WordTensor::random(&[len], 5);
         let want: Vec<f32> = x.floats().iter().map(|x| x.max(0.0)).collect();
-        assert!(same(&run(&Relu, &[x]).floats(), &want), "{len}");
+        assert!(same(&run(&relu(), &[x]).floats(), &want), "{len}");
     }
-    assert_eq!(run(&Relu, &[WordTensor::f32(&[], &[-3.0])]).floats(), [0.0]);
-    check_pools(&Relu, &[WordTensor::random(&[3, 50_001], 6)]);
-    assert_eq!(refusal(&Relu, &[Desc::new(dtype::S32, &[2])]), "input 0: expected f32 elements, got s32[2]");
+    assert_eq!(run(&relu(), &[WordTensor::f32(&[], &[-3.0])]).floats(), [0.0]);
+    check_pools(&relu(), &[WordTensor::random(&[3, 50_001], 6)]);
+    assert_eq!(
+        refusal(&relu(), &[Desc::new(dtype::S32, &[2])]),
+        "input 0: expected f32, f16 or bf16 elements, got s32[2]"
+    );
 }
 
 // Add
+
+fn add() -> Builtin<Binary> {
+    Builtin::new(Binary { op: weir_binary_op_value::WEIR_BINARY_ADD })
+}
 
 /// The sum by its definition: each element of the result selects its operands.
 fn add_reference(a: &WordTensor, b: &WordTensor, shape: &[i64]) -> Vec<f32> {
@@ -89,7 +100,7 @@ fn add_broadcasts_as_defined() {
     ];
     for &(a, b, shape) in cases {
         let (a, b) = (WordTensor::random(a, 1), WordTensor::random(b, 2));
-        let c = run(&Add, &[a.clone(), b.clone()]);
+        let c = run(&add(), &[a.clone(), b.clone()]);
         assert_eq!(c.desc, f32s(shape), "{} + {}", a.desc.text(), b.desc.text());
         assert!(same(&c.floats(), &add_reference(&a, &b, shape)), "{} + {}", a.desc.text(), b.desc.text());
     }
@@ -105,20 +116,20 @@ fn add_gives_the_same_bits_on_all_pools() {
         (&[7, 1, 30, 41], &[30, 1, 1]),
     ] {
         let (a, b) = (WordTensor::random(a, 1), WordTensor::random(b, 2));
-        check_pools(&Add, &[a.clone(), b.clone()]);
-        check_pools(&Add, &[b, a]);
+        check_pools(&add(), &[a.clone(), b.clone()]);
+        check_pools(&add(), &[b, a]);
     }
 }
 
 #[test]
 fn add_refuses_shapes_that_do_not_broadcast() {
     let message = "input 1: expected a shape that broadcasts with f32[2,3], got f32[2]";
-    assert_eq!(refusal(&Add, &[f32s(&[2, 3]), f32s(&[2])]), message);
-    assert!(refusal(&Add, &[f32s(&[0]), f32s(&[2])]).starts_with("input 1: expected a shape that broadcasts"));
-    let message = "input 1: expected f32 elements, got s32[3]";
-    assert_eq!(refusal(&Add, &[f32s(&[3]), Desc::new(dtype::S32, &[3])]), message);
+    assert_eq!(refusal(&add(), &[f32s(&[2, 3]), f32s(&[2])]), message);
+    assert!(refusal(&add(), &[f32s(&[0]), f32s(&[2])]).starts_with("input 1: expected a shape that broadcasts"));
+    let message = "input 1: expected f32 elements, as input 0 has, got s32[3]";
+    assert_eq!(refusal(&add(), &[f32s(&[3]), Desc::new(dtype::S32, &[3])]), message);
     let huge = [f32s(&[1 << 40, 1]), f32s(&[1, 1 << 40])];
-    assert!(refusal(&Add, &huge).contains("f32[1099511627776,1099511627776]"));
+    assert!(refusal(&add(), &huge).contains("f32[1099511627776,1099511627776]"));
 }
 
 // Softmax
@@ -134,8 +145,8 @@ fn softmax_reference(x: &[f32], outer: usize, len: usize, inner: usize) -> Vec<f
     y
 }
 
-fn softmax(axis: i32) -> Softmax {
-    Softmax { axis, log: false, isa: Isa::best() }
+fn softmax(axis: i32) -> Builtin<Softmax> {
+    Builtin::new(Softmax { axis, log: false })
 }
 
 fn scaled(tensor: &WordTensor, factor: f32) -> WordTensor {
@@ -227,12 +238,12 @@ fn argmax_agrees_with_its_definition() {
             let (outer, inner) = (dims[..axis].iter().product::<i64>(), dims[axis + 1..].iter().product::<i64>());
             if dims[axis] == 0 {
                 assert!(
-                    refusal(&Argmax { axis: axis as i32 }, &[f32s(&dims)])
+                    refusal(&Builtin::new(Reduce::argmax(axis as i32)), &[f32s(&dims)])
                         .starts_with("input 0: expected 1 to 2147483647 elements")
                 );
                 continue;
             }
-            let y = run(&Argmax { axis: axis as i32 }, &[WordTensor::f32(&dims, &x)]);
+            let y = run(&Builtin::new(Reduce::argmax(axis as i32)), &[WordTensor::f32(&dims, &x)]);
             let mut shape = dims.to_vec();
             shape.remove(axis);
             assert_eq!(y.desc, Desc::new(dtype::S32, &shape));
@@ -254,10 +265,10 @@ fn argmax_takes_the_first_of_equals_and_the_first_nan() {
         (&[-INF, f32::MIN], 1),
         (&[7.0], 0),
     ] {
-        let row = run(&Argmax { axis: 0 }, &[WordTensor::f32(&[x.len() as i64], x)]);
+        let row = run(&Builtin::new(Reduce::argmax(0)), &[WordTensor::f32(&[x.len() as i64], x)]);
         assert_eq!((row.desc, row.integers()), (Desc::new(dtype::S32, &[]), vec![want]), "{x:?}");
         let twice: Vec<f32> = x.iter().flat_map(|&x| [x, x]).collect();
-        let columns = run(&Argmax { axis: 0 }, &[WordTensor::f32(&[x.len() as i64, 2], &twice)]);
+        let columns = run(&Builtin::new(Reduce::argmax(0)), &[WordTensor::f32(&[x.len() as i64, 2], &twice)]);
         assert_eq!(columns.integers(), [want, want], "{x:?}");
     }
 }
@@ -265,7 +276,7 @@ fn argmax_takes_the_first_of_equals_and_the_first_nan() {
 #[test]
 fn argmax_gives_the_same_result_on_all_pools() {
     for axis in 0..3 {
-        check_pools(&Argmax { axis }, &[WordTensor::random(&[37, 53, 71], 3)]);
+        check_pools(&Builtin::new(Reduce::argmax(axis)), &[WordTensor::random(&[37, 53, 71], 3)]);
     }
 }
 
@@ -276,18 +287,19 @@ const PLAIN: Matmul = Matmul {
     transpose_b: false,
     bias: false,
     sum: false,
-    activation: Activation::None,
+    activation: Activation::WEIR_ACTIVATION_NONE,
     wide: false,
-    weights: None,
+    tf32: false,
+    packed: None,
 };
 
 #[test]
 fn matmul_gives_the_product() {
     let a = WordTensor::f32(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let b = WordTensor::f32(&[3, 2], &[1.0, 0.0, 0.0, 1.0, -10.0, 100.0]);
-    assert_eq!(run(&PLAIN, &[a.clone(), b.clone()]).floats(), [-29.0, 302.0, -56.0, 605.0]);
+    assert_eq!(run(&Builtin::new(PLAIN), &[a.clone(), b.clone()]).floats(), [-29.0, 302.0, -56.0, 605.0]);
     let bias = WordTensor::f32(&[2], &[30.0, -1000.0]);
-    let kernel = Matmul { bias: true, activation: Activation::Relu, ..PLAIN };
+    let kernel = Builtin::new(Matmul { bias: true, activation: Activation::WEIR_ACTIVATION_RELU, ..PLAIN });
     assert_eq!(run(&kernel, &[a, b, bias]).floats(), [1.0, 0.0, 0.0, 0.0]);
 }
 
@@ -295,23 +307,23 @@ fn matmul_gives_the_product() {
 fn matmul_without_depth_is_the_bias() {
     let (a, b, bias) =
         (WordTensor::f32(&[2, 0], &[]), WordTensor::f32(&[0, 3], &[]), WordTensor::f32(&[3], &[1.0, -2.0, 3.0]));
-    assert_eq!(run(&PLAIN, &[a.clone(), b.clone()]).floats(), [0.0; 6]);
-    let kernel = Matmul { bias: true, ..PLAIN };
+    assert_eq!(run(&Builtin::new(PLAIN), &[a.clone(), b.clone()]).floats(), [0.0; 6]);
+    let kernel = Builtin::new(Matmul { bias: true, ..PLAIN });
     assert_eq!(run(&kernel, &[a.clone(), b.clone(), bias.clone()]).floats(), [1.0, -2.0, 3.0, 1.0, -2.0, 3.0]);
-    let kernel = Matmul { bias: true, activation: Activation::Relu, ..PLAIN };
+    let kernel = Builtin::new(Matmul { bias: true, activation: Activation::WEIR_ACTIVATION_RELU, ..PLAIN });
     assert_eq!(run(&kernel, &[a, b, bias]).floats(), [1.0, 0.0, 3.0, 1.0, 0.0, 3.0]);
 }
 
 #[test]
 fn matmul_takes_leading_dimensions_as_rows() {
     let (a, b) = (WordTensor::random(&[2, 3, 4, 5], 1), WordTensor::random(&[5, 7], 2));
-    let c = run(&PLAIN, &[a.clone(), b.clone()]);
+    let c = run(&Builtin::new(PLAIN), &[a.clone(), b.clone()]);
     assert_eq!(c.desc, f32s(&[2, 3, 4, 7]));
     let flat = WordTensor::f32(&[24, 5], &a.floats());
-    assert_eq!(c.bits(), run(&PLAIN, &[flat, b]).bits());
-    let none = run(&PLAIN, &[WordTensor::random(&[2, 0, 5], 1), WordTensor::random(&[5, 7], 2)]);
+    assert_eq!(c.bits(), run(&Builtin::new(PLAIN), &[flat, b]).bits());
+    let none = run(&Builtin::new(PLAIN), &[WordTensor::random(&[2, 0, 5], 1), WordTensor::random(&[5, 7], 2)]);
     assert_eq!((none.desc, none.bits().len()), (f32s(&[2, 0, 7]), 0));
-    let none = run(&PLAIN, &[WordTensor::random(&[2, 5], 1), WordTensor::random(&[5, 0], 2)]);
+    let none = run(&Builtin::new(PLAIN), &[WordTensor::random(&[2, 5], 1), WordTensor::random(&[5, 0], 2)]);
     assert_eq!((none.desc, none.bits().len()), (f32s(&[2, 0]), 0));
 }
 
@@ -319,12 +331,15 @@ fn matmul_takes_leading_dimensions_as_rows() {
 fn matmul_keeps_nan_and_infinity() {
     let a = WordTensor::f32(&[4, 2], &[NAN, 1.0, INF, 1.0, INF, -INF, 1.0, 1.0]);
     let b = WordTensor::f32(&[2, 1], &[1.0, 1.0]);
-    for activation in [Activation::None, Activation::Relu] {
-        let c = run(&Matmul { activation, ..PLAIN }, &[a.clone(), b.clone()]);
+    for activation in [Activation::WEIR_ACTIVATION_NONE, Activation::WEIR_ACTIVATION_RELU] {
+        let c = run(&Builtin::new(Matmul { activation, ..PLAIN }), &[a.clone(), b.clone()]);
         assert!(same(&c.floats(), &[NAN, INF, NAN, 2.0]), "{:?}", c.floats());
     }
     // A zero does not swallow a NaN.
-    let c = run(&PLAIN, &[WordTensor::f32(&[1, 2], &[0.0, 1.0]), WordTensor::f32(&[2, 2], &[NAN, INF, 1.0, 1.0])]);
+    let c = run(
+        &Builtin::new(PLAIN),
+        &[WordTensor::f32(&[1, 2], &[0.0, 1.0]), WordTensor::f32(&[2, 2], &[NAN, INF, 1.0, 1.0])],
+    );
     assert!(same(&c.floats(), &[NAN, NAN]));
 }
 
@@ -337,8 +352,9 @@ fn matmul_gives_the_same_bits_on_all_pools() {
             let (transpose_a, transpose_b) = (flags & 1 != 0, flags & 2 != 0);
             let a = WordTensor::random(&if transpose_a { [k, m] } else { [m, k] }, 1);
             let b = WordTensor::random(&if transpose_b { [n, k] } else { [k, n] }, 2);
-            let activation = if flags == 3 { Activation::Relu } else { Activation::None };
-            let kernel = Matmul { transpose_a, transpose_b, bias: true, activation, ..PLAIN };
+            let activation =
+                if flags == 3 { Activation::WEIR_ACTIVATION_RELU } else { Activation::WEIR_ACTIVATION_NONE };
+            let kernel = Builtin::new(Matmul { transpose_a, transpose_b, bias: true, activation, ..PLAIN });
             check_pools(&kernel, &[a, b, WordTensor::random(&[n], 3)]);
         }
     }
@@ -346,16 +362,17 @@ fn matmul_gives_the_same_bits_on_all_pools() {
 
 #[test]
 fn matmul_refuses_what_does_not_fit() {
-    let bias = Matmul { bias: true, ..PLAIN };
-    let transposed = Matmul { transpose_a: true, transpose_b: true, ..bias.clone() };
+    let bias = Builtin::new(Matmul { bias: true, ..PLAIN });
+    let transposed = Builtin::new(Matmul { transpose_a: true, transpose_b: true, ..*bias });
+    let plain = Builtin::new(PLAIN);
     let int = |dims| Desc::new(dtype::S32, dims);
-    let cases: &[(&Matmul, &[Desc], &str)] = &[
-        (&PLAIN, &[f32s(&[2, 8]), f32s(&[9, 10])], "input 1: expected f32[8,?], got f32[9,10]"),
-        (&PLAIN, &[f32s(&[2, 8]), f32s(&[8])], "input 1: expected f32[8,?], got f32[8]"),
-        (&PLAIN, &[f32s(&[2, 8]), f32s(&[3, 9, 4])], "input 1: expected f32[?,8,?], got f32[3,9,4]"),
-        (&PLAIN, &[f32s(&[8]), f32s(&[8, 4])], "input 0: expected f32[?,?], got f32[8]"),
-        (&PLAIN, &[int(&[3, 2, 8]), f32s(&[8, 4])], "input 0: expected f32[?,?,?], got s32[3,2,8]"),
-        (&PLAIN, &[f32s(&[2, 8]), int(&[8, 4])], "input 1: expected f32[8,?], got s32[8,4]"),
+    let cases: &[(&Builtin<Matmul>, &[Desc], &str)] = &[
+        (&plain, &[f32s(&[2, 8]), f32s(&[9, 10])], "input 1: expected f32[8,?], got f32[9,10]"),
+        (&plain, &[f32s(&[2, 8]), f32s(&[8])], "input 1: expected f32[8,?], got f32[8]"),
+        (&plain, &[f32s(&[2, 8]), f32s(&[3, 9, 4])], "input 1: expected f32[?,8,?], got f32[3,9,4]"),
+        (&plain, &[f32s(&[8]), f32s(&[8, 4])], "input 0: expected f32[?,?], got f32[8]"),
+        (&plain, &[int(&[3, 2, 8]), f32s(&[8, 4])], "input 0: expected f32[?,?,?], got s32[3,2,8]"),
+        (&plain, &[f32s(&[2, 8]), int(&[8, 4])], "input 1: expected f32[8,?], got s32[8,4]"),
         (&bias, &[f32s(&[2, 8]), f32s(&[8, 4]), f32s(&[1, 4])], "input 2: expected f32[4], got f32[1,4]"),
         (&bias, &[f32s(&[2, 8]), f32s(&[8, 4]), f32s(&[5])], "input 2: expected f32[4], got f32[5]"),
         (&transposed, &[f32s(&[8, 2]), f32s(&[8, 4]), f32s(&[8])], "input 1: expected f32[?,8], got f32[8,4]"),
@@ -364,7 +381,7 @@ fn matmul_refuses_what_does_not_fit() {
     for (kernel, inputs, message) in cases {
         assert_eq!(refusal(*kernel, inputs), *message);
     }
-    let huge = refusal(&PLAIN, &[f32s(&[1 << 40, 1]), f32s(&[1, 1 << 40])]);
+    let huge = refusal(&Builtin::new(PLAIN), &[f32s(&[1 << 40, 1]), f32s(&[1, 1 << 40])]);
     assert_eq!(huge, "f32[1099511627776,1099511627776] has more elements than memory can hold");
 }
 
@@ -373,7 +390,7 @@ fn open_matmul_has_scratch_for_every_size() {
     let sizes = [0, 1, 3, 12, 47, 48, 49, 63, 64, 200, 511, 512, 513, 1024, 1025, 4096, 100_003];
     let scratch = |a: &[i64], b: &[i64]| {
         let inputs = [f32s(a), f32s(b)];
-        BuiltinOperation::scratch_bytes(&PLAIN, &inputs, &PLAIN.output(&inputs).unwrap())
+        BuiltinOperation::scratch_bytes(&Builtin::new(PLAIN), &inputs, &Builtin::new(PLAIN).output(&inputs).unwrap())
     };
     for n in sizes {
         for k in sizes {

@@ -4,19 +4,21 @@ use super::fixture::refusal;
 use super::fixture_elements::*;
 use super::*;
 use crate::base::dtype;
+use crate::kernel::vector::eltwise;
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::vector::{binary, eltwise};
 use crate::memory::View;
+use crate::ops::weir_binary_op_value::{self, *};
+use crate::ops::weir_eltwise_op_value::{self, *};
+use crate::ops::{Binary, Eltwise, Select};
 
 // Eltwise
 
-fn function(op: eltwise::Op, alpha: f32, beta: f32) -> Eltwise {
-    Eltwise { op, alpha, beta }
+fn function(op: weir_eltwise_op_value, alpha: f32, beta: f32) -> Builtin<Eltwise> {
+    Builtin::new(Eltwise { op, alpha, beta })
 }
 
 #[test]
 fn functions_take_every_shape_type_and_place() {
-    use eltwise::Op::*;
     let shapes: [&[i64]; 10] = [
         &[16, 16, 2, 1],
         &[3, 15, 2, 5, 3],
@@ -30,13 +32,13 @@ fn functions_take_every_shape_type_and_place() {
         &[0, 3],
     ];
     let ops = [
-        function(Relu, 0.25, 0.0),
-        function(GeluErf, 0.0, 0.0),
-        function(Exp, 0.0, 0.0),
-        function(Clip, -2.0, 3.0),
-        function(Pow, 1.0, 0.7),
-        function(Mish, 0.0, 0.0),
-        function(Softplus, -1.0, 0.0),
+        function(WEIR_ELTWISE_RELU, 0.25, 0.0),
+        function(WEIR_ELTWISE_GELU_ERF, 0.0, 0.0),
+        function(WEIR_ELTWISE_EXP, 0.0, 0.0),
+        function(WEIR_ELTWISE_CLIP, -2.0, 3.0),
+        function(WEIR_ELTWISE_POW, 1.0, 0.7),
+        function(WEIR_ELTWISE_MISH, 0.0, 0.0),
+        function(WEIR_ELTWISE_SOFTPLUS, -1.0, 0.0),
     ];
     for (f, of) in ops.iter().flat_map(|f| FLOATS.map(|of| (f, of))) {
         for (i, dims) in shapes.iter().enumerate() {
@@ -51,7 +53,7 @@ fn functions_take_every_shape_type_and_place() {
                 let want = TypedTensor::rounded(of, f64::from(want));
                 assert!(got == want || got.is_nan() && want.is_nan(), "{f:?} {}: {got} for {want}", x.desc.text());
             }
-            if f.op != Pow && floats.len() > 10 {
+            if f.op != WEIR_ELTWISE_POW && floats.len() > 10 {
                 check_trust(&y.values(), 65);
             }
         }
@@ -61,8 +63,8 @@ fn functions_take_every_shape_type_and_place() {
 
 #[test]
 fn functions_refuse_what_they_cannot_do() {
-    let f = function(eltwise::Op::Tanh, 0.0, 0.0);
-    let text = "input 0: expected f32, bf16 or f16 elements, got s32[2]";
+    let f = function(WEIR_ELTWISE_TANH, 0.0, 0.0);
+    let text = "input 0: expected f32, f16 or bf16 elements, got s32[2]";
     assert_eq!(refusal(&f, &[Desc::new(dtype::S32, &[2])]), text);
     // An output that begins in the middle of the input.
     let x = TypedTensor::empty(Desc::new(dtype::F32, &[8]));
@@ -76,23 +78,22 @@ fn functions_refuse_what_they_cannot_do() {
 
 // Binary
 
-fn binary_reference(op: binary::Op, of: u32, a: f64, b: f64) -> f64 {
-    use binary::Op::*;
+fn binary_reference(op: weir_binary_op_value, of: u32, a: f64, b: f64) -> f64 {
     let truth = |holds: bool| f64::from(u8::from(holds));
     let value = match op {
-        Add => a + b,
-        Sub => a - b,
-        Mul => a * b,
-        Div => a / b,
-        Min => a.min(b),
-        Max => a.max(b),
-        Pow => a.powf(b),
-        Eq => return truth(a == b),
-        Ne => return truth(a != b),
-        Lt => return truth(a < b),
-        Le => return truth(a <= b),
-        Gt => return truth(a > b),
-        Ge => return truth(a >= b),
+        WEIR_BINARY_ADD => a + b,
+        WEIR_BINARY_SUB => a - b,
+        WEIR_BINARY_MUL => a * b,
+        WEIR_BINARY_DIV => a / b,
+        WEIR_BINARY_MIN => a.min(b),
+        WEIR_BINARY_MAX => a.max(b),
+        WEIR_BINARY_POW => a.powf(b),
+        WEIR_BINARY_EQ => return truth(a == b),
+        WEIR_BINARY_NE => return truth(a != b),
+        WEIR_BINARY_LT => return truth(a < b),
+        WEIR_BINARY_LE => return truth(a <= b),
+        WEIR_BINARY_GT => return truth(a > b),
+        WEIR_BINARY_GE => return truth(a >= b),
     };
     if FLOATS.contains(&of) {
         TypedTensor::rounded(of, f64::from(value as f32))
@@ -116,7 +117,6 @@ fn picked<const N: usize>(tensors: [&TypedTensor; N], values: &[Vec<f64>], shape
 
 #[test]
 fn functions_of_two_broadcast_as_defined() {
-    use binary::Op::*;
     let shapes: [(&[i64], &[i64], &[i64]); 12] = [
         (&[3, 5, 6, 9], &[3, 5, 6, 9], &[3, 5, 6, 9]),
         (&[5, 3, 2, 9], &[1, 3, 2, 9], &[5, 3, 2, 9]),
@@ -131,10 +131,24 @@ fn functions_of_two_broadcast_as_defined() {
         (&[0, 3], &[1, 3], &[0, 3]),
         (&[], &[], &[]),
     ];
-    for op in [Add, Sub, Mul, Div, Min, Max, Pow, Eq, Ne, Lt, Le, Gt, Ge] {
-        let kernel = Binary { op };
+    for op in [
+        WEIR_BINARY_ADD,
+        WEIR_BINARY_SUB,
+        WEIR_BINARY_MUL,
+        WEIR_BINARY_DIV,
+        WEIR_BINARY_MIN,
+        WEIR_BINARY_MAX,
+        WEIR_BINARY_POW,
+        WEIR_BINARY_EQ,
+        WEIR_BINARY_NE,
+        WEIR_BINARY_LT,
+        WEIR_BINARY_LE,
+        WEIR_BINARY_GT,
+        WEIR_BINARY_GE,
+    ] {
+        let kernel = Builtin::new(Binary { op });
         for of in ALL {
-            if of == dtype::BOOL && !op.compares() || op == Pow && !FLOATS.contains(&of) {
+            if of == dtype::BOOL && !op.compares() || op == WEIR_BINARY_POW && !FLOATS.contains(&of) {
                 continue;
             }
             for (i, &(a, b, shape)) in shapes.iter().enumerate() {
@@ -145,14 +159,16 @@ fn functions_of_two_broadcast_as_defined() {
                 for (number, &got) in y.values().iter().enumerate() {
                     let [a, b] = picked([&a, &b], &values, shape, number as i64);
                     let want = binary_reference(op, of, a, b);
-                    let close = op == Pow && (got - want).abs() <= 0.01 * want.abs();
+                    let close = op == WEIR_BINARY_POW && (got - want).abs() <= 0.01 * want.abs();
                     assert!(
                         got == want || got.is_nan() && want.is_nan() || close,
                         "{op:?} {} of {a}, {b}: {got} for {want}",
                         y.desc.text()
                     );
                 }
-                if of != dtype::BOOL && matches!(op, Add | Mul | Min | Max) {
+                if of != dtype::BOOL
+                    && matches!(op, WEIR_BINARY_ADD | WEIR_BINARY_MUL | WEIR_BINARY_MIN | WEIR_BINARY_MAX)
+                {
                     check_trust(&y.values(), 30);
                 }
             }
@@ -170,9 +186,9 @@ fn functions_of_two_give_the_same_bits_on_all_pools() {
             (&[7, 1, 30, 41], &[30, 1, 1]),
         ] {
             let (a, b) = (whole(of, a, 1, 50.0), whole(of, b, 2, 50.0));
-            for op in [binary::Op::Sub, binary::Op::Le] {
-                check_pools(&Binary { op }, &[&a, &b]);
-                check_pools(&Binary { op }, &[&b, &a]);
+            for op in [WEIR_BINARY_SUB, WEIR_BINARY_LE] {
+                check_pools(&Builtin::new(Binary { op }), &[&a, &b]);
+                check_pools(&Builtin::new(Binary { op }), &[&b, &a]);
             }
         }
     }
@@ -180,7 +196,7 @@ fn functions_of_two_give_the_same_bits_on_all_pools() {
 
 #[test]
 fn functions_of_two_refuse_what_they_cannot_do() {
-    let (add, pow) = (Binary { op: binary::Op::Add }, Binary { op: binary::Op::Pow });
+    let (add, pow) = (Builtin::new(Binary { op: WEIR_BINARY_ADD }), Builtin::new(Binary { op: WEIR_BINARY_POW }));
     let of = |of, dims: &[i64]| Desc::new(of, dims);
     let text = "input 1: expected a shape that broadcasts with s8[2,3], got s8[2]";
     assert_eq!(refusal(&add, &[of(dtype::S8, &[2, 3]), of(dtype::S8, &[2])]), text);
@@ -188,7 +204,7 @@ fn functions_of_two_refuse_what_they_cannot_do() {
     assert_eq!(refusal(&add, &[of(dtype::F16, &[2]), of(dtype::F32, &[2])]), text);
     let text = "input 0: expected elements that are numbers, got bool[2]";
     assert_eq!(refusal(&add, &[of(dtype::BOOL, &[2]), of(dtype::BOOL, &[2])]), text);
-    let text = "input 0: expected f32, bf16 or f16 elements, got s32[2]";
+    let text = "input 0: expected f32, f16 or bf16 elements, got s32[2]";
     assert_eq!(refusal(&pow, &[of(dtype::S32, &[2]), of(dtype::S32, &[2])]), text);
     // An output in the memory of an operand that is broadcast over it.
     let y = TypedTensor::empty(of(dtype::F32, &[4]));
@@ -218,7 +234,7 @@ fn a_choice_is_made_for_each_element_of_every_type() {
                 noise(condition.iter().product::<i64>() as usize, 3, 1.0).iter().map(|x| x.max(0.0)).collect();
             let condition = TypedTensor::new(dtype::BOOL, condition, &truths);
             let (a, b) = (whole(of, a, 1, 100.0), whole(of, b, 2, 100.0));
-            let y = run(&Select, &[&condition, &a, &b]);
+            let y = run(&Builtin::new(Select), &[&condition, &a, &b]);
             assert_eq!(y.desc, Desc::new(of, shape));
             let values = [condition.values(), a.values(), b.values()];
             for (number, &got) in y.values().iter().enumerate() {
@@ -231,11 +247,14 @@ fn a_choice_is_made_for_each_element_of_every_type() {
             &[300, 1],
             &noise(300, 3, 1.0).iter().map(|x| x.max(0.0)).collect::<Vec<_>>(),
         );
-        check_pools(&Select, &[&condition, &whole(of, &[300, 111], 1, 100.0), &whole(of, &[111], 2, 100.0)]);
+        check_pools(
+            &Builtin::new(Select),
+            &[&condition, &whole(of, &[300, 111], 1, 100.0), &whole(of, &[111], 2, 100.0)],
+        );
     }
     let of = |of| Desc::new(of, &[2]);
     let text = "input 0: expected bool elements, got u8[2]";
-    assert_eq!(refusal(&Select, &[of(dtype::U8), of(dtype::F32), of(dtype::F32)]), text);
+    assert_eq!(refusal(&Builtin::new(Select), &[of(dtype::U8), of(dtype::F32), of(dtype::F32)]), text);
     let text = "input 2: expected f32 elements, as input 1 has, got s32[2]";
-    assert_eq!(refusal(&Select, &[of(dtype::BOOL), of(dtype::F32), of(dtype::S32)]), text);
+    assert_eq!(refusal(&Builtin::new(Select), &[of(dtype::BOOL), of(dtype::F32), of(dtype::S32)]), text);
 }

@@ -5,6 +5,7 @@ use super::fixture::refusal;
 use super::fixture_elements::*;
 use super::*;
 use crate::base::dtype;
+use crate::ops::*;
 
 // Convert
 
@@ -48,7 +49,7 @@ fn conversions_round_and_saturate_between_all_types() {
     for (from, to) in ALL.into_iter().flat_map(|from| ALL.map(|to| (from, to))) {
         let x = TypedTensor::new(from, &[3, 11], &interesting);
         for (scale, shift) in [(1.0f32, 0.0f32), (0.25, 0.0), (4_294_967_295.0, 0.0), (2.0, -1.0)] {
-            let y = run(&Convert { dtype: to, scale, shift }, &[&x]);
+            let y = run(&Builtin::new(Convert { dtype: to, scale, shift }), &[&x]);
             assert_eq!(y.desc, Desc::new(to, &[3, 11]));
             for (&x, &got) in x.values().iter().zip(&y.values()) {
                 // Through f32, except for values that both types hold exactly.
@@ -67,10 +68,10 @@ fn conversions_round_and_saturate_between_all_types() {
                 );
             }
         }
-        let convert = Convert { dtype: to, scale: 0.5, shift: 1.0 };
+        let convert = Builtin::new(Convert { dtype: to, scale: 0.5, shift: 1.0 });
         check_pools(&convert, &[&random(from, &[20_011], 5, 200.0)]);
     }
-    let plain = Convert { dtype: dtype::S32, scale: 1.0, shift: 0.0 };
+    let plain = Builtin::new(Convert { dtype: dtype::S32, scale: 1.0, shift: 0.0 });
     let exact: Vec<f64> = vec![16_777_217.0, -2_147_483_647.0, 5.0];
     assert_eq!(run(&plain, &[&TypedTensor::new(dtype::S32, &[3], &exact)]).values(), exact);
 }
@@ -79,10 +80,9 @@ fn conversions_round_and_saturate_between_all_types() {
 
 #[test]
 fn quantization_has_scales_for_all_or_for_each_index() {
-    for (way, froms, tos) in [
-        (QuantizeDirection::Quantize, FLOATS, [dtype::S8, dtype::U8, dtype::S32]),
-        (QuantizeDirection::Dequantize, [dtype::S8, dtype::U8, dtype::S32], FLOATS),
-    ] {
+    for (dequantize, froms, tos) in
+        [(false, FLOATS, [dtype::S8, dtype::U8, dtype::S32]), (true, [dtype::S8, dtype::U8, dtype::S32], FLOATS)]
+    {
         for (from, to) in froms.into_iter().flat_map(|from| tos.map(|to| (from, to))) {
             for (dims, axis, count) in [
                 (&[2, 5, 7][..], 0, 2),
@@ -94,14 +94,19 @@ fn quantization_has_scales_for_all_or_for_each_index() {
                 (&[1], 0, 1),
             ] {
                 for zero_point in [false, true] {
-                    check_quantization(Quantization { way, dtype: to, zero_point, axis }, from, dims, count);
+                    check_quantization(
+                        Builtin::new(Quantize { dequantize, dtype: to, zero_point, axis }),
+                        from,
+                        dims,
+                        count,
+                    );
                 }
             }
         }
     }
 }
 
-fn check_quantization(kernel: Quantization, from: u32, dims: &[i64], count: i64) {
+fn check_quantization(kernel: Builtin<Quantize>, from: u32, dims: &[i64], count: i64) {
     let x = whole(from, dims, 1, 120.0);
     let scales = TypedTensor::new(
         dtype::F32,
@@ -118,9 +123,9 @@ fn check_quantization(kernel: Quantization, from: u32, dims: &[i64], count: i64)
         let channel = if count == 1 { 0 } else { i / inner % count as usize };
         let scale = scales.values()[channel] as f32;
         let zero = if kernel.zero_point { zeros.values()[channel] as f32 } else { 0.0 };
-        let want = match kernel.way {
-            QuantizeDirection::Quantize => (x as f32 / scale).round_ties_even() + zero,
-            QuantizeDirection::Dequantize => (x as f32 - zero) * scale,
+        let want = match kernel.dequantize {
+            false => (x as f32 / scale).round_ties_even() + zero,
+            true => (x as f32 - zero) * scale,
         };
         assert_eq!(
             got,
@@ -133,18 +138,12 @@ fn check_quantization(kernel: Quantization, from: u32, dims: &[i64], count: i64)
 
 #[test]
 fn quantization_gives_the_same_bits_on_all_pools_and_refuses_other_scales() {
-    let kernel = |way, dtype| Quantization { way, dtype, zero_point: true, axis: 1 };
+    let kernel = |dequantize, dtype| Builtin::new(Quantize { dequantize, dtype, zero_point: true, axis: 1 });
     let (scales, zeros) =
         (TypedTensor::new(dtype::F32, &[41], &vec![0.7; 41]), TypedTensor::new(dtype::S32, &[41], &noise(41, 2, 30.0)));
-    check_pools(
-        &kernel(QuantizeDirection::Quantize, dtype::S8),
-        &[&random(dtype::F32, &[30, 41, 29], 1, 100.0), &scales, &zeros],
-    );
-    check_pools(
-        &kernel(QuantizeDirection::Dequantize, dtype::F32),
-        &[&random(dtype::S8, &[900, 41], 1, 100.0), &scales, &zeros],
-    );
-    let quantize = kernel(QuantizeDirection::Quantize, dtype::U8);
+    check_pools(&kernel(false, dtype::S8), &[&random(dtype::F32, &[30, 41, 29], 1, 100.0), &scales, &zeros]);
+    check_pools(&kernel(true, dtype::F32), &[&random(dtype::S8, &[900, 41], 1, 100.0), &scales, &zeros]);
+    let quantize = kernel(false, dtype::U8);
     let of = |of, dims: &[i64]| Desc::new(of, dims);
     let x = of(dtype::F32, &[2, 3]);
     let text = "input 1: expected f32[1] or f32[3], got f32[2]";
@@ -153,13 +152,13 @@ fn quantization_gives_the_same_bits_on_all_pools_and_refuses_other_scales() {
     assert_eq!(refusal(&quantize, &[x, of(dtype::F32, &[3]), of(dtype::U8, &[3])]), text);
     let text = "input 2: expected as many elements as input 1, f32[3], has, got s32[1]";
     assert_eq!(refusal(&quantize, &[x, of(dtype::F32, &[3]), of(dtype::S32, &[1])]), text);
-    let text = "input 0: expected f32, bf16 or f16 elements, got s8[2,3]";
+    let text = "input 0: expected f32, f16 or bf16 elements, got s8[2,3]";
     assert_eq!(refusal(&quantize, &[of(dtype::S8, &[2, 3]), x, x]), text);
 }
 
 #[test]
 fn numbers_that_are_none_become_zero_or_the_limit() {
-    let kernel = Quantization { way: QuantizeDirection::Quantize, dtype: dtype::S8, zero_point: false, axis: 0 };
+    let kernel = Builtin::new(Quantize { dequantize: false, dtype: dtype::S8, zero_point: false, axis: 0 });
     let x = TypedTensor::new(dtype::F32, &[4], &[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e30]);
     let y = run(&kernel, &[&x, &TypedTensor::new(dtype::F32, &[], &[1.0])]);
     assert_eq!(y.values(), [0.0, 127.0, -128.0, 127.0]);

@@ -2,13 +2,15 @@
 //! convolution algorithms are tested beside them.
 #![forbid(unsafe_code)]
 
+use super::Builtin;
 use super::fixture::{WordTensor, check_pools, refusal, run};
-use super::{Conv, Pooling, PoolingOp, Windows};
 use crate::base::{Desc, dtype};
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::window::EdgeMode;
+use crate::ops::weir_pooling_op_value::*;
+use crate::ops::{Conv, Pooling, Windows};
 
-const PLAIN: Conv = Conv { windows: windows(), groups: 1, bias: false, activation: Activation::None };
+const PLAIN: Conv = Conv { windows: windows(), groups: 1, bias: false, activation: Activation::WEIR_ACTIVATION_NONE };
 
 const fn windows() -> Windows {
     Windows { strides: [0; 2], dilations: [0; 2], begin: [0; 2], end: [0; 2], edge: EdgeMode::Zero }
@@ -22,23 +24,23 @@ fn f32s(dims: &[i64]) -> Desc {
 fn a_signal_and_an_image() {
     let x = WordTensor::f32(&[1, 1, 5], &[1.0, 2.0, 3.0, 4.0, 5.0]);
     let w = WordTensor::f32(&[1, 1, 3], &[1.0, 0.0, -1.0]);
-    assert_eq!(run(&PLAIN, &[x.clone(), w.clone()]).floats(), [-2.0, -2.0, -2.0]);
+    assert_eq!(run(&Builtin::new(PLAIN), &[x.clone(), w.clone()]).floats(), [-2.0, -2.0, -2.0]);
     let same = Conv { windows: Windows { begin: [1, 0], end: [1, 0], ..windows() }, bias: true, ..PLAIN };
     let bias = WordTensor::f32(&[1], &[10.0]);
-    assert_eq!(run(&same, &[x.clone(), w.clone(), bias]).floats(), [8.0, 8.0, 8.0, 8.0, 14.0]);
+    assert_eq!(run(&Builtin::new(same), &[x.clone(), w.clone(), bias]).floats(), [8.0, 8.0, 8.0, 8.0, 14.0]);
     let mirrored = Conv { windows: Windows { edge: EdgeMode::Reflect, ..same.windows }, ..PLAIN };
-    assert_eq!(run(&mirrored, &[x.clone(), w.clone()]).floats(), [0.0, -2.0, -2.0, -2.0, 0.0]);
-    let relu = Conv { activation: Activation::Relu, ..PLAIN };
-    assert_eq!(run(&relu, &[x, w]).floats(), [0.0; 3]);
+    assert_eq!(run(&Builtin::new(mirrored), &[x.clone(), w.clone()]).floats(), [0.0, -2.0, -2.0, -2.0, 0.0]);
+    let relu = Conv { activation: Activation::WEIR_ACTIVATION_RELU, ..PLAIN };
+    assert_eq!(run(&Builtin::new(relu), &[x, w]).floats(), [0.0; 3]);
     let image = WordTensor::f32(&[1, 1, 2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let strided = Conv { windows: Windows { strides: [1, 2], end: [1, 0], ..windows() }, ..PLAIN };
-    let y = run(&strided, &[image, WordTensor::f32(&[1, 1, 2, 1], &[1.0, 10.0])]);
+    let y = run(&Builtin::new(strided), &[image, WordTensor::f32(&[1, 1, 2, 1], &[1.0, 10.0])]);
     assert_eq!((y.desc, y.floats()), (f32s(&[1, 1, 2, 2]), vec![41.0, 63.0, 4.0, 6.0]));
 }
 
 #[test]
 fn conv_without_images() {
-    let y = run(&PLAIN, &[WordTensor::f32(&[0, 3, 9], &[]), WordTensor::random(&[4, 3, 2], 1)]);
+    let y = run(&Builtin::new(PLAIN), &[WordTensor::f32(&[0, 3, 9], &[]), WordTensor::random(&[4, 3, 2], 1)]);
     assert_eq!(y.desc, f32s(&[0, 4, 8]));
 }
 
@@ -52,8 +54,11 @@ fn conv_gives_the_same_bits_on_all_pools() {
         (&[1, 32, 5000], &[32, 8, 3], 4, Windows { dilations: [2, 0], ..windows() }),
     ] {
         let filters = w[0];
-        let kernel = Conv { windows, groups, bias: true, activation: Activation::GeluTanh };
-        check_pools(&kernel, &[WordTensor::random(x, 1), WordTensor::random(w, 2), WordTensor::random(&[filters], 3)]);
+        let kernel = Conv { windows, groups, bias: true, activation: Activation::WEIR_ACTIVATION_GELU_TANH };
+        check_pools(
+            &Builtin::new(kernel),
+            &[WordTensor::random(x, 1), WordTensor::random(w, 2), WordTensor::random(&[filters], 3)],
+        );
     }
 }
 
@@ -64,7 +69,8 @@ fn conv_keeps_nan_and_infinity() {
     let x = WordTensor::f32(&[1, 1, 40], &x);
     for filters in [1i64, 8] {
         let w = WordTensor::f32(&[filters, 1, 2], &vec![1.0; 2 * filters as usize]);
-        let y = run(&Conv { activation: Activation::Relu, ..PLAIN }, &[x.clone(), w]).floats();
+        let y = run(&Builtin::new(Conv { activation: Activation::WEIR_ACTIVATION_RELU, ..PLAIN }), &[x.clone(), w])
+            .floats();
         for line in y.chunks_exact(39) {
             assert!(line[6].is_nan() && line[7].is_nan() && line[8] == 2.0, "{line:?}");
             assert!(line[29] == f32::INFINITY && line[30] == f32::INFINITY && line[31] == 2.0, "{line:?}");
@@ -109,7 +115,7 @@ fn conv_refuses_what_does_not_fit() {
         ),
     ];
     for (kernel, inputs, message) in cases {
-        assert_eq!(refusal(kernel, inputs), *message);
+        assert_eq!(refusal(&Builtin::new(*kernel), inputs), *message);
     }
 }
 
@@ -139,9 +145,9 @@ fn reference(kernel: &Pooling, x: &WordTensor, out: &Desc) -> Vec<f64> {
                 }
             }
             result.push(match kernel.op {
-                PoolingOp::Max => most,
-                PoolingOp::Average => sum / (taps[0] * taps[1]) as f64,
-                PoolingOp::AverageInside => sum / f64::from(count.max(1)),
+                WEIR_POOLING_MAX => most,
+                WEIR_POOLING_AVERAGE => sum / (taps[0] * taps[1]) as f64,
+                WEIR_POOLING_AVERAGE_INSIDE => sum / f64::from(count.max(1)),
             });
         }
     }
@@ -151,7 +157,7 @@ fn reference(kernel: &Pooling, x: &WordTensor, out: &Desc) -> Vec<f64> {
 #[test]
 fn pooling_agrees_with_its_definition_on_all_pools() {
     let plain = windows();
-    for op in [PoolingOp::Max, PoolingOp::Average, PoolingOp::AverageInside] {
+    for op in [WEIR_POOLING_MAX, WEIR_POOLING_AVERAGE, WEIR_POOLING_AVERAGE_INSIDE] {
         for (dims, kernel, windows) in [
             (&[2, 3, 17][..], Some([3, 0]), Windows { strides: [2, 0], begin: [1, 0], end: [2, 0], ..plain }),
             (&[1, 5, 9], Some([2, 0]), Windows { dilations: [3, 0], begin: [3, 0], ..plain }),
@@ -163,14 +169,14 @@ fn pooling_agrees_with_its_definition_on_all_pools() {
         ] {
             let kernel = Pooling { op, kernel, windows };
             let x = WordTensor::random(dims, 5);
-            let y = run(&kernel, std::slice::from_ref(&x));
+            let y = run(&Builtin::new(kernel), std::slice::from_ref(&x));
             for (i, (got, want)) in y.floats().into_iter().zip(reference(&kernel, &x, &y.desc)).enumerate() {
                 assert!(
                     f64::from(got) == want || (f64::from(got) - want).abs() < 3e-7,
                     "{kernel:?} {dims:?}: {i}: {got} for {want}"
                 );
             }
-            check_pools(&kernel, &[x]);
+            check_pools(&Builtin::new(kernel), &[x]);
         }
     }
 }
@@ -179,18 +185,18 @@ fn pooling_agrees_with_its_definition_on_all_pools() {
 fn pooling_of_nan_and_infinity() {
     let (nan, inf) = (f32::NAN, f32::INFINITY);
     let x = WordTensor::f32(&[1, 1, 6], &[1.0, nan, 2.0, -inf, -inf, inf]);
-    let max = Pooling { op: PoolingOp::Max, kernel: Some([2, 0]), windows: windows() };
-    let y = run(&max, std::slice::from_ref(&x)).floats();
+    let max = Pooling { op: WEIR_POOLING_MAX, kernel: Some([2, 0]), windows: windows() };
+    let y = run(&Builtin::new(max), std::slice::from_ref(&x)).floats();
     assert!(y[0].is_nan() && y[1].is_nan() && y[2..] == [2.0, -inf, inf], "{y:?}");
-    assert!(run(&Pooling { kernel: None, ..max }, std::slice::from_ref(&x)).floats()[0].is_nan());
-    let average = Pooling { op: PoolingOp::Average, ..max };
-    let y = run(&average, &[x]).floats();
+    assert!(run(&Builtin::new(Pooling { kernel: None, ..max }), std::slice::from_ref(&x)).floats()[0].is_nan());
+    let average = Pooling { op: WEIR_POOLING_AVERAGE, ..max };
+    let y = run(&Builtin::new(average), &[x]).floats();
     assert!(y[0].is_nan() && y[1].is_nan() && y[2] == -inf && y[3] == -inf && y[4].is_nan(), "{y:?}");
 }
 
 #[test]
 fn pooling_refuses_what_does_not_fit() {
-    let signal = Pooling { op: PoolingOp::Max, kernel: Some([3, 0]), windows: windows() };
+    let signal = Pooling { op: WEIR_POOLING_MAX, kernel: Some([3, 0]), windows: windows() };
     let image = Pooling { kernel: Some([3, 3]), ..signal };
     let global = Pooling { kernel: None, ..signal };
     let cases: &[(Pooling, Desc, &str)] = &[
@@ -205,6 +211,6 @@ fn pooling_refuses_what_does_not_fit() {
         (global, f32s(&[1, 2, 0]), "input 0: expected something to pool in each channel, got f32[1,2,0]"),
     ];
     for (kernel, input, message) in cases {
-        assert_eq!(refusal(kernel, &[*input]), *message);
+        assert_eq!(refusal(&Builtin::new(*kernel), &[*input]), *message);
     }
 }

@@ -1,18 +1,11 @@
 //! Keys of kernels in the cache.
 #![forbid(unsafe_code)]
 
-use crate::kernel::Kernel;
 use std::any::TypeId;
 use std::hash::{Hash, Hasher};
 
 /// Maximum number of words for the settings of a kernel: a slice has a begin, an end and a step for each dimension.
 const MOST: usize = 32;
-
-/// A kernel that is fully determined by its settings: two of one type with the same settings are the same kernel.
-pub trait KernelSettings: Kernel + Sized + 'static {
-    /// Adds every setting to the key, in a fixed order. Values beyond a rank or a count are not settings.
-    fn settings(&self, key: &mut KernelKey);
-}
 
 /// The type of a kernel and its settings, bit by bit.
 #[derive(Clone, Debug)]
@@ -24,46 +17,23 @@ pub struct KernelKey {
 }
 
 impl KernelKey {
-    /// The key of a kernel for the devices that `place` distinguishes.
-    pub fn of<K: KernelSettings>(place: [u32; 2], kernel: &K) -> KernelKey {
-        let mut key = KernelKey { kind: TypeId::of::<K>(), words: [0; MOST], len: 0, has_identity: false };
+    /// The key of a kernel of type K with these settings, for the devices that `place` distinguishes. `kept`: the object
+    /// that the kernel keeps, if it keeps one. The cache then does not keep the kernel (see there).
+    pub fn new<K: 'static, T>(place: [u32; 2], settings: &[u8], kept: Option<&T>) -> KernelKey {
+        let mut key = KernelKey { kind: TypeId::of::<K>(), words: [0; MOST], len: 0, has_identity: kept.is_some() };
         key.word(u64::from(place[0]) << 32 | u64::from(place[1]));
-        kernel.settings(&mut key);
+        key.word(kept.map_or(0, |object| std::ptr::from_ref(object).addr() as u64));
+        for bytes in settings.chunks(8) {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            key.word(u64::from_ne_bytes(word));
+        }
         key
     }
 
-    pub fn word(&mut self, word: u64) -> &mut KernelKey {
+    fn word(&mut self, word: u64) {
         self.words[self.len] = word;
         self.len += 1;
-        self
-    }
-
-    pub fn int(&mut self, value: i64) -> &mut KernelKey {
-        self.word(value as u64)
-    }
-
-    pub fn ints(&mut self, values: &[i64]) -> &mut KernelKey {
-        values.iter().fold(self, |key, &value| key.int(value))
-    }
-
-    pub fn flag(&mut self, value: bool) -> &mut KernelKey {
-        self.word(u64::from(value))
-    }
-
-    /// A float by its bits: 0 and -0 are two settings, and a NaN is one like any other.
-    pub fn float(&mut self, value: f32) -> &mut KernelKey {
-        self.word(u64::from(value.to_bits()))
-    }
-
-    pub fn double(&mut self, value: f64) -> &mut KernelKey {
-        self.word(value.to_bits())
-    }
-
-    /// The identity of an object that the kernel keeps, if it keeps one. The cache then does not keep the kernel (see
-    /// there).
-    pub fn identity<T>(&mut self, object: Option<&T>) -> &mut KernelKey {
-        self.has_identity |= object.is_some();
-        self.word(object.map_or(0, |object| std::ptr::from_ref(object) as usize as u64))
     }
 
     pub(super) fn has_identity(&self) -> bool {

@@ -7,11 +7,10 @@
 //! instruction set, checked and completed numbers) belongs into the kernel, and is then shared with it. Kernels of the
 //! host are never cached: two of them are not the same because they look alike.
 //!
-//! *Key.* The type, the device (its kind and index: engines of one device share), and every setting by its bits, after
-//! checking and normalisation: an axis list as long as it is, a scale of 0 as the 1 that it means. So a descriptor from
-//! an older header and one with garbage behind its rank find the same kernel, and 0 and -0 do not. Pool and width are
-//! not part of it, as nothing in a kernel depends on them. `KernelSettings` is implemented by complete destructuring,
-//! so a new member that is forgotten does not compile. Attributes: a name and a cost, which stay with the handle; one
+//! *Key.* The type, the device (its kind and index: engines of one device share), and the operator's descriptor byte by
+//! byte, as `Operator::new` has completed it: nothing behind the end of a list of axes, a scale of 0 as the 1 that it
+//! means. So a descriptor from an older header and one with garbage behind its rank find the same kernel, and 0 and -0
+//! do not. Pool and width are not part of it, as nothing in a kernel depends on them. Attributes: a name and a cost, which stay with the handle; one
 //! that changed the kernel would be a setting.
 //!
 //! *Packed weights* are identified by address. A kernel keeps its weights alive, and they may be large, so the cache
@@ -43,7 +42,7 @@
 mod key;
 mod table;
 
-pub use key::{KernelKey, KernelSettings};
+pub use key::KernelKey;
 
 use super::Kernel;
 use crate::base::{Error, Result};
@@ -100,10 +99,9 @@ enum Found {
 /// The cache of this process.
 pub static CACHE: KernelCache = KernelCache::new(from_environment);
 
-/// This kernel, or an equal one created before, for the devices that `place` distinguishes.
-pub fn shared<K: KernelSettings>(place: [u32; 2], kernel: K) -> Result<Arc<dyn Kernel>> {
-    let key = KernelKey::of(place, &kernel);
-    CACHE.get(&key, || ambient::depth() == 0, || Ok(Arc::new(kernel)))
+/// This kernel, or one created before with the same key.
+pub fn shared(key: &KernelKey, kernel: impl Kernel + 'static) -> Result<Arc<dyn Kernel>> {
+    CACHE.get(key, || ambient::depth() == 0, || Ok(Arc::new(kernel)))
 }
 
 fn from_environment() -> Result<usize> {

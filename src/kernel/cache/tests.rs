@@ -41,9 +41,9 @@ impl Kernel for NumberKernel {
     }
 }
 
-impl KernelSettings for NumberKernel {
-    fn settings(&self, key: &mut KernelKey) {
-        key.int(self.value).identity(self.identity.as_deref());
+impl NumberKernel {
+    fn key(&self, place: [u32; 2]) -> KernelKey {
+        KernelKey::new::<NumberKernel, _>(place, &self.value.to_ne_bytes(), self.identity.as_deref())
     }
 }
 
@@ -95,7 +95,7 @@ impl CacheBench {
         before: impl FnOnce() -> Result<()>,
     ) -> Result<Arc<dyn Kernel>> {
         let kernel = self.number(value, identity);
-        let key = KernelKey::of([1, 0], &kernel);
+        let key = kernel.key([1, 0]);
         self.cache.get(
             &key,
             || may_sleep,
@@ -125,7 +125,7 @@ fn the_same_settings_give_the_same_kernel() {
     let (one, two) = (bench.get(1), bench.get(2));
     assert!(Arc::ptr_eq(&one, &bench.get(1)) && !Arc::ptr_eq(&one, &two));
     let elsewhere = bench.number(1, None);
-    let key = KernelKey::of([1, 1], &elsewhere);
+    let key = elsewhere.key([1, 1]);
     let other = bench.cache.get(&key, || true, || Ok(Arc::new(elsewhere))).unwrap();
     assert!(!Arc::ptr_eq(&one, &other), "another device");
     assert_eq!(bench.counts(), CacheCounts { hits: 1, misses: 3, ..CacheCounts::default() });
@@ -210,7 +210,7 @@ fn the_environment_says_a_number() {
     let cache = KernelCache::new(|| Err(Error::invalid("no number")));
     let alive = Arc::new(AtomicUsize::new(1));
     let number = NumberKernel { value: 1, identity: None, alive };
-    let key = KernelKey::of([1, 0], &number);
+    let key = number.key([1, 0]);
     assert_eq!(cache.get(&key, || true, || panic!("must not build")).err().unwrap().message(), "no number");
     assert_eq!(cache.capacity().unwrap_err().message(), "no number");
     cache.set_capacity(1).unwrap();

@@ -12,32 +12,7 @@ use super::isa::Isa;
 use super::lanes::Vector;
 use super::real::Real;
 use crate::memory::Bool;
-
-/// The function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Min,
-    Max,
-    Pow,
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
-}
-
-impl Op {
-    /// Whether the result is a truth value.
-    pub fn compares(self) -> bool {
-        use Op::*;
-        matches!(self, Eq | Ne | Lt | Le | Gt | Ge)
-    }
-}
+use crate::ops::weir_binary_op_value as Op;
 
 /// A function of two numbers; a truth value is 1 or 0.
 trait Formula {
@@ -115,19 +90,19 @@ unsafe fn run(isa: Isa, op: Op, a: Floats, b: Floats, y: *mut f32, len: usize) {
     // SAFETY: as demanded of the caller.
     unsafe {
         match op {
-            Op::Add => map::<Add>(isa, a, b, y, len),
-            Op::Sub => map::<Sub>(isa, a, b, y, len),
-            Op::Mul => map::<Mul>(isa, a, b, y, len),
-            Op::Div => map::<Div>(isa, a, b, y, len),
-            Op::Min => map::<Min>(isa, a, b, y, len),
-            Op::Max => map::<Max>(isa, a, b, y, len),
-            Op::Eq => map::<Eq>(isa, a, b, y, len),
-            Op::Ne => map::<Ne>(isa, a, b, y, len),
-            Op::Lt => map::<Lt>(isa, a, b, y, len),
-            Op::Le => map::<Le>(isa, a, b, y, len),
-            Op::Gt => map::<Lt>(isa, b, a, y, len),
-            Op::Ge => map::<Le>(isa, b, a, y, len),
-            Op::Pow => {
+            Op::WEIR_BINARY_ADD => map::<Add>(isa, a, b, y, len),
+            Op::WEIR_BINARY_SUB => map::<Sub>(isa, a, b, y, len),
+            Op::WEIR_BINARY_MUL => map::<Mul>(isa, a, b, y, len),
+            Op::WEIR_BINARY_DIV => map::<Div>(isa, a, b, y, len),
+            Op::WEIR_BINARY_MIN => map::<Min>(isa, a, b, y, len),
+            Op::WEIR_BINARY_MAX => map::<Max>(isa, a, b, y, len),
+            Op::WEIR_BINARY_EQ => map::<Eq>(isa, a, b, y, len),
+            Op::WEIR_BINARY_NE => map::<Ne>(isa, a, b, y, len),
+            Op::WEIR_BINARY_LT => map::<Lt>(isa, a, b, y, len),
+            Op::WEIR_BINARY_LE => map::<Le>(isa, a, b, y, len),
+            Op::WEIR_BINARY_GT => map::<Lt>(isa, b, a, y, len),
+            Op::WEIR_BINARY_GE => map::<Le>(isa, b, a, y, len),
+            Op::WEIR_BINARY_POW => {
                 let step = |x: Floats| usize::from(!x.stretched);
                 for i in 0..len {
                     *y.add(i) = (*a.data.add(i * step(a))).powf(*b.data.add(i * step(b)));
@@ -257,14 +232,20 @@ pub fn integers(op: Op, a: &[i32], b: &mut [i32]) {
         b.iter_mut().zip(a).for_each(|(b, &a)| *b = f(a, *b));
     }
     match op {
-        Op::Add => each(a, b, i32::wrapping_add),
-        Op::Sub => each(a, b, i32::wrapping_sub),
-        Op::Mul => each(a, b, i32::wrapping_mul),
-        Op::Min => each(a, b, i32::min),
-        Op::Max => each(a, b, i32::max),
+        Op::WEIR_BINARY_ADD => each(a, b, i32::wrapping_add),
+        Op::WEIR_BINARY_SUB => each(a, b, i32::wrapping_sub),
+        Op::WEIR_BINARY_MUL => each(a, b, i32::wrapping_mul),
+        Op::WEIR_BINARY_MIN => each(a, b, i32::min),
+        Op::WEIR_BINARY_MAX => each(a, b, i32::max),
         // A conversion from f64 saturates and turns NaN into 0.
-        Op::Div => each(a, b, |a, b| (f64::from(a) / f64::from(b)).round_ties_even() as i32),
-        Op::Pow | Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge => {
+        Op::WEIR_BINARY_DIV => each(a, b, |a, b| (f64::from(a) / f64::from(b)).round_ties_even() as i32),
+        Op::WEIR_BINARY_POW
+        | Op::WEIR_BINARY_EQ
+        | Op::WEIR_BINARY_NE
+        | Op::WEIR_BINARY_LT
+        | Op::WEIR_BINARY_LE
+        | Op::WEIR_BINARY_GT
+        | Op::WEIR_BINARY_GE => {
             unreachable!("{op:?} of integers gives no integer")
         }
     }
@@ -276,12 +257,18 @@ pub fn compare_integers(op: Op, a: &[i32], b: &[i32], y: &mut [Bool]) {
         y.iter_mut().zip(a.iter().zip(b)).for_each(|(y, (&a, &b))| *y = Bool(u8::from(f(a, b))));
     }
     match op {
-        Op::Eq => each(a, b, y, |a, b| a == b),
-        Op::Ne => each(a, b, y, |a, b| a != b),
-        Op::Lt => each(a, b, y, |a, b| a < b),
-        Op::Le => each(a, b, y, |a, b| a <= b),
-        Op::Gt => each(a, b, y, |a, b| a > b),
-        Op::Ge => each(a, b, y, |a, b| a >= b),
-        Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Min | Op::Max | Op::Pow => unreachable!("{op:?} compares nothing"),
+        Op::WEIR_BINARY_EQ => each(a, b, y, |a, b| a == b),
+        Op::WEIR_BINARY_NE => each(a, b, y, |a, b| a != b),
+        Op::WEIR_BINARY_LT => each(a, b, y, |a, b| a < b),
+        Op::WEIR_BINARY_LE => each(a, b, y, |a, b| a <= b),
+        Op::WEIR_BINARY_GT => each(a, b, y, |a, b| a > b),
+        Op::WEIR_BINARY_GE => each(a, b, y, |a, b| a >= b),
+        Op::WEIR_BINARY_ADD
+        | Op::WEIR_BINARY_SUB
+        | Op::WEIR_BINARY_MUL
+        | Op::WEIR_BINARY_DIV
+        | Op::WEIR_BINARY_MIN
+        | Op::WEIR_BINARY_MAX
+        | Op::WEIR_BINARY_POW => unreachable!("{op:?} compares nothing"),
     }
 }

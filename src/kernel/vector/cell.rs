@@ -8,7 +8,7 @@
 //! two regions. The first stores z and r * h behind the scratch memory of slot 0, which no piece of either region uses
 //! as its own; the second reads them there.
 
-use super::activation::Activation;
+use super::activation::{self, Activation};
 use super::dots::{self, Target};
 use super::isa::Isa;
 use super::site::{Matrix, MatrixMut, Site, check_scratch};
@@ -154,7 +154,7 @@ impl CellPiece<'_> {
     }
 
     fn apply(&self, part: usize, activation: Activation) {
-        activation.apply(self.isa, self.part(part));
+        activation::apply(activation, self.isa, self.part(part));
     }
 
     /// The piece's rows: index, and its elements of a matrix.
@@ -223,10 +223,10 @@ pub fn lstm(
     assert!(c.holds(rows, hidden, false) && new_h.holds(rows, hidden) && new_c.holds(rows, hidden));
     pieces(isa, step, step.sizes.cost_ns(4), site, &|piece| {
         for (part, (gate, activation)) in [
-            (gates.input, Activation::Sigmoid),
-            (gates.output, Activation::Sigmoid),
-            (gates.forget, Activation::Sigmoid),
-            (gates.cell, Activation::Tanh),
+            (gates.input, Activation::WEIR_ACTIVATION_SIGMOID),
+            (gates.output, Activation::WEIR_ACTIVATION_SIGMOID),
+            (gates.forget, Activation::WEIR_ACTIVATION_SIGMOID),
+            (gates.cell, Activation::WEIR_ACTIVATION_TANH),
         ]
         .into_iter()
         .enumerate()
@@ -244,7 +244,7 @@ pub fn lstm(
             }
         }
         piece.store(cell, &new_c);
-        Activation::Tanh.apply(isa, cell);
+        activation::apply(Activation::WEIR_ACTIVATION_TANH, isa, cell);
         cell.iter_mut().zip(&*output).for_each(|(h, output)| *h *= output);
         piece.store(cell, &new_h);
     })
@@ -269,15 +269,15 @@ pub fn gru(isa: Isa, step: &CellStep<'_>, gates: GruGates, new_h: MatrixMut<'_, 
         return pieces(isa, step, cost_ns, site, &|piece| {
             piece.gate(0, gates.update);
             piece.gate(1, gates.reset);
-            piece.apply(0, Activation::Sigmoid);
-            piece.apply(1, Activation::Sigmoid);
+            piece.apply(0, Activation::WEIR_ACTIVATION_SIGMOID);
+            piece.apply(1, Activation::WEIR_ACTIVATION_SIGMOID);
             piece.product(2, step.x, step.w, step.sizes.inputs, gates.new, false);
             piece.bias(2, 0, gates.new);
             piece.product(3, step.h, step.r, hidden, gates.new, false);
             piece.bias(3, 1, gates.new);
             let (reset, new, of_h) = (piece.part(1), piece.part(2), piece.part(3));
             new.iter_mut().zip(reset.iter().zip(&*of_h)).for_each(|(new, (reset, of_h))| *new += reset * of_h);
-            piece.apply(2, Activation::Tanh);
+            piece.apply(2, Activation::WEIR_ACTIVATION_TANH);
             finish(piece, piece.part(0), piece.part(2));
         });
     }
@@ -291,8 +291,8 @@ pub fn gru(isa: Isa, step: &CellStep<'_>, gates: GruGates, new_h: MatrixMut<'_, 
     pieces(isa, step, cost_ns * 2 / 3, site, &|piece| {
         piece.gate(0, gates.update);
         piece.gate(1, gates.reset);
-        piece.apply(0, Activation::Sigmoid);
-        piece.apply(1, Activation::Sigmoid);
+        piece.apply(0, Activation::WEIR_ACTIVATION_SIGMOID);
+        piece.apply(1, Activation::WEIR_ACTIVATION_SIGMOID);
         piece.store(piece.part(0), &shared(0));
         let reset = piece.part(1);
         for (i, h) in piece.lines(step.h).enumerate() {
@@ -307,7 +307,7 @@ pub fn gru(isa: Isa, step: &CellStep<'_>, gates: GruGates, new_h: MatrixMut<'_, 
         piece.product(2, reset, step.r, hidden, gates.new, true);
         piece.bias(2, 0, gates.new);
         piece.bias(2, 1, gates.new);
-        piece.apply(2, Activation::Tanh);
+        piece.apply(2, Activation::WEIR_ACTIVATION_TANH);
         let part = piece.part(0);
         for (i, line) in piece.lines(update).enumerate() {
             part[i * line.len()..][..line.len()].copy_from_slice(line);

@@ -8,15 +8,11 @@ mod formulas;
 #[cfg(test)]
 mod tests;
 
-use super::convert::{self, Stored};
-use super::elements::ElementPair;
 use super::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::Vector;
 use super::real::Real;
-use crate::base::dtype;
-
-pub use formulas::{Eltwise, Op};
+pub use formulas::apply;
 
 /// A unary function. The number of registers processed at once depends on its own register use.
 trait Formula: Copy {
@@ -29,28 +25,6 @@ trait Formula: Copy {
 
 /// Floats of a block.
 const BLOCK: usize = 1024;
-
-/// y = f(x).
-pub fn apply<T: Stored>(isa: Isa, f: &Eltwise, mut elements: ElementPair<'_, T, T>) {
-    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
-    let len = elements.num_elements();
-    let (x, y) = elements.addresses();
-    if T::DTYPE == dtype::F32 {
-        // SAFETY: both are floats, and the pair's; the processor has the level.
-        return unsafe { f.map(isa, x.cast(), y.cast(), len) };
-    }
-    let mut floats = [0.0; BLOCK];
-    for at in (0..len).step_by(BLOCK) {
-        let block = &mut floats[..BLOCK.min(len - at)];
-        // SAFETY: the pair's elements from `at` on; the slice to read is gone when the one to write is made.
-        unsafe { convert::widen(isa, std::slice::from_raw_parts(x.add(at), block.len()), block) };
-        let data = block.as_mut_ptr();
-        // SAFETY: in place, on a processor with the level.
-        unsafe { f.map(isa, data, data, block.len()) };
-        // SAFETY: as above.
-        convert::narrow(isa, block, unsafe { std::slice::from_raw_parts_mut(y.add(at), block.len()) });
-    }
-}
 
 /// y = f(x) for `len` floats.
 ///

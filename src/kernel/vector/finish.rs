@@ -2,7 +2,7 @@
 //! written, while they are in the L1 cache.
 #![forbid(unsafe_code)]
 
-use super::activation::Activation;
+use super::activation::{self, Activation};
 use super::isa::Isa;
 use super::site::Matrix;
 
@@ -20,7 +20,10 @@ pub struct ProductEpilogue<'a> {
 
 impl<'a> ProductEpilogue<'a> {
     pub fn is_nothing(&self) -> bool {
-        self.columns.is_none() && self.rows.is_none() && self.addend.is_none() && self.activation == Activation::None
+        self.columns.is_none()
+            && self.rows.is_none()
+            && self.addend.is_none()
+            && self.activation == Activation::WEIR_ACTIVATION_NONE
     }
 
     /// Whether its sizes match the result.
@@ -52,6 +55,6 @@ impl<'a> ProductEpilogue<'a> {
         if let Some(addend) = self.addend {
             add(part, &addend.row(row)[first..first + part.len()]);
         }
-        self.activation.apply(isa, part);
+        activation::apply(self.activation, isa, part);
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! Determinism: an element is the chain of its products in the order of K, in every tile.
 
-use super::activation::Activation;
+use super::activation::{self, Activation};
 use super::convert::{self, Stored};
 use super::gemm::GemmShape;
 use super::micro::{From, MicroKernels, MicroTile, Scale, Strided};
@@ -264,7 +264,7 @@ impl<T: Stored, U: Stored> HalvesTile<'_, '_, T, U> {
         if let Some(addend) = self.operands.addend {
             add(&addend.row(row)[columns.clone()]);
         }
-        self.operands.activation.apply(isa, sums);
+        activation::apply(self.operands.activation, isa, sums);
         let c = &self.c;
         // SAFETY: a part of a row of C, which is the tile's.
         let part =

@@ -7,10 +7,9 @@
 //!   `halves`: f16 and bf16 products.
 //! - `site`: the environment of a product: matrices, scratch memory, a region.
 //! - `standalone`: products without an engine, on a pool given by the call.
-//! - `elementwise`: sums and rectifiers over slices. `eltwise`: unary elementwise functions, in place or not;
-//!   `elements`: access that allows in place; `functions`: exponentials, logarithms and the like; `real`: register
+//! - `eltwise`: unary elementwise functions, in place or not; `elements`: access that allows in place; `functions`: exponentials, logarithms and the like; `real`: register
 //!   operations for these.
-//! - `softmax`, `argmax`: a few passes along rows, or along a stripe of neighbouring columns.
+//! - `softmax`: a few passes along rows, or along a stripe of neighbouring columns.
 //! - `softmax_halves`: softmax of f16 and bf16; `norm`: normalisation.
 //! - `dots`: the product of a few rows with weights that lie along K; `panels`: weights packed once.
 //! - `finish`: the epilogue of a product; `activation`: sigmoid, tanh and others for it.
@@ -27,7 +26,6 @@ pub mod activation;
 pub mod affine;
 #[cfg(target_arch = "x86_64")]
 mod amx;
-pub mod argmax;
 pub mod binary;
 pub mod cell;
 mod column;
@@ -36,7 +34,6 @@ pub mod conv;
 pub mod convert;
 mod dots;
 pub mod elements;
-pub mod elementwise;
 pub mod eltwise;
 pub mod finish;
 mod functions;
@@ -66,7 +63,8 @@ mod thin;
 mod thin_turned;
 mod tile;
 mod wide;
-pub mod window;
+
+pub use crate::ops::axis as window;
 
 #[cfg(test)]
 mod gemm_tests;

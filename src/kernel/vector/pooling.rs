@@ -5,17 +5,7 @@
 
 use super::isa::Isa;
 use super::window::Axis;
-
-/// The value computed from a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PoolingOp {
-    /// NaN if there is one; -inf for a window without elements.
-    Max,
-    /// Over all taps: padding counts as zeros.
-    Average,
-    /// Over the elements, without padding; 0 for a window without elements.
-    AverageInside,
-}
+use crate::ops::weir_pooling_op_value as PoolingOp;
 
 /// Partial sums of a plane.
 const LANES: usize = 16;
@@ -46,7 +36,7 @@ fn avx2(pooling: PoolingOp, rows: &Axis, columns: &Axis, plane: &[f32], row: usi
 
 #[inline(always)]
 fn portable(pooling: PoolingOp, rows: &Axis, columns: &Axis, plane: &[f32], row: usize, out: &mut [f32]) {
-    out.fill(if pooling == PoolingOp::Max { f32::NEG_INFINITY } else { 0.0 });
+    out.fill(if pooling == PoolingOp::WEIR_POOLING_MAX { f32::NEG_INFINITY } else { 0.0 });
     for tap in 0..rows.taps {
         let Some(at) = rows.element(row, tap) else { continue };
         let x = &plane[at * columns.input..][..columns.input];
@@ -58,10 +48,10 @@ fn portable(pooling: PoolingOp, rows: &Axis, columns: &Axis, plane: &[f32], row:
             let x = &x[inside.start * columns.stride + tap * columns.dilation - columns.before..];
             let out = &mut out[inside];
             match (pooling, columns.stride) {
-                (PoolingOp::Max, 2) => every_second(x, out, greater),
+                (PoolingOp::WEIR_POOLING_MAX, 2) => every_second(x, out, greater),
                 (_, 2) => every_second(x, out, |sum, x| sum + x),
-                (PoolingOp::Max, 1) => out.iter_mut().zip(x).for_each(|(out, x)| *out = greater(*out, *x)),
-                (PoolingOp::Max, stride) => {
+                (PoolingOp::WEIR_POOLING_MAX, 1) => out.iter_mut().zip(x).for_each(|(out, x)| *out = greater(*out, *x)),
+                (PoolingOp::WEIR_POOLING_MAX, stride) => {
                     out.iter_mut().zip(x.iter().step_by(stride)).for_each(|(out, x)| *out = greater(*out, *x));
                 }
                 (_, 1) => out.iter_mut().zip(x).for_each(|(out, x)| *out += x),
@@ -70,12 +60,12 @@ fn portable(pooling: PoolingOp, rows: &Axis, columns: &Axis, plane: &[f32], row:
         }
     }
     match pooling {
-        PoolingOp::Max => {}
-        PoolingOp::Average => {
+        PoolingOp::WEIR_POOLING_MAX => {}
+        PoolingOp::WEIR_POOLING_AVERAGE => {
             let taps = (rows.taps * columns.taps) as f32;
             out.iter_mut().for_each(|out| *out /= taps);
         }
-        PoolingOp::AverageInside => {
+        PoolingOp::WEIR_POOLING_AVERAGE_INSIDE => {
             let (down, interior) = (rows.count(row), columns.interior());
             for (window, out) in out.iter_mut().enumerate() {
                 let across = if interior.contains(&window) { columns.taps } else { columns.count(window) };
@@ -109,7 +99,7 @@ fn greater(most: f32, x: f32) -> f32 {
 pub fn whole(pooling: PoolingOp, plane: &[f32]) -> f32 {
     let chunks = plane.chunks_exact(LANES);
     let rest = chunks.remainder();
-    if pooling == PoolingOp::Max {
+    if pooling == PoolingOp::WEIR_POOLING_MAX {
         let mut most = [f32::NEG_INFINITY; LANES];
         for chunk in chunks {
             most.iter_mut().zip(chunk).for_each(|(most, x)| *most = greater(*most, *x));
@@ -135,7 +125,9 @@ mod tests {
         for (stride, output) in [(1, 61), (2, 31), (3, 21)] {
             let columns = Axis { input: 61, output, taps: 3, stride, dilation: 1, before: 1, edge: EdgeMode::Zero };
             let rows = Axis { input: 9, output: 5, taps: 3, stride: 2, dilation: 1, before: 1, edge: EdgeMode::Zero };
-            for pooling in [PoolingOp::Max, PoolingOp::Average, PoolingOp::AverageInside] {
+            for pooling in
+                [PoolingOp::WEIR_POOLING_MAX, PoolingOp::WEIR_POOLING_AVERAGE, PoolingOp::WEIR_POOLING_AVERAGE_INSIDE]
+            {
                 for row in 0..5 {
                     let of = |isa| {
                         let mut out = vec![0.0f32; output];

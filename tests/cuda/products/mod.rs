@@ -12,18 +12,17 @@ use crate::random::Random;
 use std::ffi::{CString, c_char};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
-use weir::abi::weir_matmul_flags::*;
-use weir::abi::{weir_matmul_desc, weir_matmul_flags, weir_matmul_int8_desc};
 use weir::base::time::Deadline;
 use weir::base::{Code, Desc, Ref, Result, dtype};
 use weir::device::cuda::CudaDevice;
-use weir::device::{Accelerator, DeviceStream, DeviceStreamAttr, Launch};
+use weir::device::{Accelerator, DeviceStream, DeviceStreamAttr, Launch, Operation};
 use weir::engine::{BoundKernel, EngineAttr, KernelIdentity, KernelOptions, Stream, Tensor};
 use weir::graph::{CompileOptions, Graph, Program};
-use weir::kernel::builtin::Matmul;
-use weir::kernel::vector::activation::Activation;
-use weir::kernel::vector::binary::Op;
+use weir::kernel::builtin::Builtin;
 use weir::memory::View;
+use weir::ops::weir_binary_op_value as Op;
+use weir::ops::weir_matmul_flags::*;
+use weir::ops::{Described, Matmul, weir_activation_value, weir_matmul_desc, weir_matmul_flags, weir_matmul_int8_desc};
 
 pub const WITH: (&str, &str) = ("BLAS", "13");
 
@@ -79,27 +78,25 @@ pub mod blas {
 }
 
 pub fn matmul(bench: &Bench, flags: &[weir_matmul_flags]) -> Result<Ref<BoundKernel>> {
-    let has = |flag| flags.contains(&flag);
-    let kernel = Matmul {
-        transpose_a: has(WEIR_MATMUL_TRANSPOSE_A),
-        transpose_b: has(WEIR_MATMUL_TRANSPOSE_B),
-        bias: has(WEIR_MATMUL_BIAS),
-        sum: has(WEIR_MATMUL_SUM),
-        activation: if has(WEIR_MATMUL_RELU) { Activation::Relu } else { Activation::None },
-        wide: has(WEIR_MATMUL_F32_RESULT),
-        weights: None,
-    };
-    let desc = weir_matmul_desc {
+    matmul_with(bench, flags, weir_activation_value::WEIR_ACTIVATION_NONE)
+}
+
+pub fn matmul_with(
+    bench: &Bench,
+    flags: &[weir_matmul_flags],
+    activation: weir_activation_value,
+) -> Result<Ref<BoundKernel>> {
+    let mut desc = weir_matmul_desc {
         struct_size: size_of::<weir_matmul_desc>(),
         flags: flags.iter().fold(0, |all, &flag| all | flag as u64),
-        activation: 0,
+        activation: activation as u32,
         reserved: 0,
         weights: std::ptr::null_mut(),
     };
-    // SAFETY: the bytes of a plain struct.
-    let attributes = unsafe { std::slice::from_raw_parts((&raw const desc).cast::<u8>(), size_of_val(&desc)) };
-    let operation = KernelIdentity { name: "matmul", attributes, ..KernelIdentity::default() };
-    BoundKernel::create_as(bench.engine.clone(), Arc::new(kernel), operation, &KernelOptions::default())
+    let (operator, described) = Described::new::<Matmul>(&mut desc, None)?;
+    let identity = KernelIdentity::of(Operation::Builtin(&described));
+    let kernel = Arc::new(Builtin::new(operator));
+    BoundKernel::create_as(bench.engine.clone(), kernel, identity, &KernelOptions::default())
 }
 
 /// With a real driver: the test ends where products are not the library's.

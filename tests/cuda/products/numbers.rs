@@ -49,7 +49,7 @@ fn sums_of_bytes_are_exact() {
         needs_the_library(&bench);
         let desc = weir_matmul_int8_desc {
             struct_size: size_of::<weir_matmul_int8_desc>(),
-            flags: weir::abi::weir_matmul_int8_flags::WEIR_MATMUL_INT8_TRANSPOSE_B as u64,
+            flags: weir::ops::weir_matmul_int8_flags::WEIR_MATMUL_INT8_TRANSPOSE_B as u64,
             dtype: dtype::S32,
             scale: 1.0,
             zero_a: 0,
@@ -95,22 +95,5 @@ fn sums_of_bytes_are_exact() {
 }
 
 fn int8(bench: &Bench, desc: &weir_matmul_int8_desc) -> Ref<BoundKernel> {
-    use weir::kernel::builtin::MatmulInt8;
-    use weir::kernel::vector::int8::Store;
-    let kernel = MatmulInt8 {
-        transpose_a: false,
-        transpose_b: true,
-        bias: false,
-        scales: false,
-        scale: 1.0,
-        zero_a: 0,
-        zero_b: 0,
-        zero_c: 0,
-        store: Store::S32,
-        weights: None,
-    };
-    // SAFETY: the bytes of a plain struct.
-    let attributes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(desc).cast::<u8>(), size_of_val(desc)) };
-    let operation = KernelIdentity { name: "matmul_int8", attributes, ..KernelIdentity::default() };
-    BoundKernel::create_as(bench.engine.clone(), Arc::new(kernel), operation, &KernelOptions::default()).unwrap()
+    crate::programs::bound::<weir::ops::MatmulInt8>(&bench.engine, *desc)
 }

@@ -78,12 +78,12 @@ fn repeated(bench: &Bench) -> Graph {
     let number = |value: f32| crate::programs::floats(&bench.cpu, &[1], &[value]);
     let mut condition = Graph::new("more");
     let [i, _, n, _] = inputs(&mut condition);
-    let less = condition.add_kernel("less", of(&bench.engine, Op::Lt), &[i, n], 1).unwrap().output(0);
+    let less = condition.add_kernel("less", of(&bench.engine, Op::WEIR_BINARY_LT), &[i, n], 1).unwrap().output(0);
     condition.add_output("more", less).unwrap();
     let mut body = Graph::new("body");
     let [i, x, _, w] = inputs(&mut body);
     let by = body.add_constant("one", number(1.0)).unwrap();
-    let next = body.add_kernel("count", of(&bench.engine, Op::Add), &[i, by], 1).unwrap().output(0);
+    let next = body.add_kernel("count", of(&bench.engine, Op::WEIR_BINARY_ADD), &[i, by], 1).unwrap().output(0);
     let product = body.add_kernel("product", matmul(bench, &[]).unwrap(), &[x, w], 1).unwrap().output(0);
     body.add_output("i", next).unwrap();
     body.add_output("x", product).unwrap();

@@ -19,7 +19,7 @@ impl Recorded {
         let matrix = |seed| Matrix::new(bench, square, 0, seed);
         Recorded {
             kernel: matmul(bench, &[]).unwrap(),
-            add: matmul(bench, &[WEIR_MATMUL_SUM, WEIR_MATMUL_RELU]).unwrap(),
+            add: matmul_with(bench, &[WEIR_MATMUL_SUM], weir_activation_value::WEIR_ACTIVATION_RELU).unwrap(),
             a: matrix(1),
             b: matrix(2),
             results: [3, 4, 5, 6].map(matrix),

@@ -1,26 +1,15 @@
 //! Recurrent cells.
 #![forbid(unsafe_code)]
 
-use super::attributes::DescriptorBytes;
-use crate::abi::weir_gate_order_value::WEIR_GATES_ONNX;
-use crate::abi::weir_gru_flags::{WEIR_GRU_BIAS, WEIR_GRU_LINEAR_BEFORE_RESET};
-use crate::abi::{weir_gru_desc, weir_lstm_desc};
 use crate::base::Result;
 use crate::device::cuda::images::{GRU, GRU_LINEAR, LSTM};
 use crate::device::cuda::plan::{Emit, Operator, Params, count, small, unimplemented};
 use crate::memory::View;
-use std::mem::offset_of;
+use crate::ops::weir_gate_order_value::{WEIR_GATES_ONNX, WEIR_GATES_TORCH};
+use crate::ops::{Gru, Lstm};
 
 /// Shared memory that every device gives a block, in bytes.
 const SHARED: usize = 48 << 10;
-
-/// One step of an LSTM.
-#[derive(Clone, Copy, Debug)]
-pub struct Lstm {
-    bias: bool,
-    /// The blocks of the input, output, forget and cell gates.
-    gates: [u32; 4],
-}
 
 /// The operands of a step: x, h, perhaps c, then W, R and the biases.
 fn cell(inputs: &[View], outputs: &[View], states: usize, bias: bool, gates: [u32; 4]) -> Result<(Params, u32, u32)> {
@@ -38,42 +27,16 @@ fn cell(inputs: &[View], outputs: &[View], states: usize, bias: bool, gates: [u3
     Ok((params, rows, hidden))
 }
 
-impl Lstm {
-    pub fn new(attributes: DescriptorBytes<'_>) -> Lstm {
-        let onnx = attributes.u32(offset_of!(weir_lstm_desc, gate_order)) == WEIR_GATES_ONNX as u32;
-        Lstm {
-            bias: attributes.u64(offset_of!(weir_lstm_desc, flags)) != 0,
-            gates: if onnx { [0, 1, 2, 3] } else { [0, 3, 1, 2] },
-        }
-    }
-}
-
 impl Operator for Lstm {
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let units = count(outputs[0].desc())? as usize;
-        let (params, ..) = cell(inputs, outputs, 2, self.bias, self.gates)?;
+        // The blocks of the input, output, forget and cell gates.
+        let gates = match self.order {
+            WEIR_GATES_ONNX => [0, 1, 2, 3],
+            WEIR_GATES_TORCH => [0, 3, 1, 2],
+        };
+        let (params, ..) = cell(inputs, outputs, 2, self.bias, gates)?;
         params.launch(emit, &LSTM, (units.div_ceil(4), 1), 128)
-    }
-}
-
-/// One step of a GRU.
-#[derive(Clone, Copy, Debug)]
-pub struct Gru {
-    bias: bool,
-    linear_before_reset: bool,
-    /// The blocks of the update, reset and new gates.
-    gates: [u32; 4],
-}
-
-impl Gru {
-    pub fn new(attributes: DescriptorBytes<'_>) -> Gru {
-        let onnx = attributes.u32(offset_of!(weir_gru_desc, gate_order)) == WEIR_GATES_ONNX as u32;
-        let flags = attributes.u64(offset_of!(weir_gru_desc, flags));
-        Gru {
-            bias: flags & WEIR_GRU_BIAS as u64 != 0,
-            linear_before_reset: flags & WEIR_GRU_LINEAR_BEFORE_RESET as u64 != 0,
-            gates: if onnx { [0, 1, 2, 0] } else { [1, 0, 2, 0] },
-        }
     }
 }
 
@@ -83,7 +46,12 @@ impl Operator for Gru {
         if units == 0 {
             return Ok(());
         }
-        let (params, rows, hidden) = cell(inputs, outputs, 1, self.bias, self.gates)?;
+        // The blocks of the update, reset and new gates.
+        let gates = match self.order {
+            WEIR_GATES_ONNX => [0, 1, 2, 0],
+            WEIR_GATES_TORCH => [1, 0, 2, 0],
+        };
+        let (params, rows, hidden) = cell(inputs, outputs, 1, self.bias, gates)?;
         if self.linear_before_reset {
             return params.launch(emit, &GRU_LINEAR, (units.div_ceil(4), 1), 128);
         }

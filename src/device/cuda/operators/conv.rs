@@ -1,55 +1,34 @@
 //! Convolution and pooling.
 #![forbid(unsafe_code)]
 
-use super::attributes::DescriptorBytes;
-use super::reduce::Reduce;
-use crate::abi::weir_pooling_op_value::WEIR_POOLING_MAX;
-use crate::abi::weir_reduce_op_value::{WEIR_REDUCE_MAX, WEIR_REDUCE_MEAN};
-use crate::abi::{weir_conv_desc, weir_pooling_desc};
+use super::reduce::of_planes;
 use crate::base::{Desc, Result};
 use crate::device::cuda::images::*;
 use crate::device::cuda::plan::{Emit, Operator, Params, count, small};
 use crate::memory::View;
-use std::mem::offset_of;
+use crate::ops::axis::EdgeMode;
+use crate::ops::weir_pooling_op_value::WEIR_POOLING_MAX;
+use crate::ops::weir_reduce_op_value::{WEIR_REDUCE_MAX, WEIR_REDUCE_MEAN};
+use crate::ops::{Conv, Pooling, Windows};
 
-/// Windows along both axes; of signals the first one counts.
-#[derive(Clone, Copy, Debug)]
-struct ConvWindows {
-    strides: [i64; 2],
-    dilations: [i64; 2],
-    begin: [i64; 2],
-    reflect: bool,
+/// One axis for the kernels: sizes in and out, and taps.
+fn axis(params: &mut Params, windows: &Windows, i: usize, sizes: [i64; 3]) -> Result<()> {
+    let [input, output, taps] = sizes;
+    for value in [input, output, taps, windows.strides[i].max(1), windows.dilations[i].max(1), windows.begin[i]] {
+        params.word(small(&[value as usize])?);
+    }
+    params.flag(windows.edge == EdgeMode::Reflect).word(0);
+    Ok(())
 }
 
-impl ConvWindows {
-    /// One axis for the kernels: sizes in and out, and taps.
-    fn axis(&self, params: &mut Params, i: usize, sizes: [i64; 3]) -> Result<()> {
-        let [input, output, taps] = sizes;
-        for value in [input, output, taps, self.strides[i].max(1), self.dilations[i].max(1), self.begin[i]] {
-            params.word(small(&[value as usize])?);
-        }
-        params.flag(self.reflect).word(0);
-        Ok(())
+/// Rows and columns; of signals the first axis of the windows counts.
+fn axes(params: &mut Params, windows: &Windows, x: &Desc, y: &Desc, taps: &[i64]) -> Result<()> {
+    if x.shape().len() == 3 {
+        axis(params, &Windows::default(), 0, [1; 3])?;
+        return axis(params, windows, 0, [x.dims[2], y.dims[2], taps[0]]);
     }
-
-    /// Rows and columns.
-    fn axes(&self, params: &mut Params, x: &Desc, y: &Desc, taps: &[i64]) -> Result<()> {
-        const ONE: ConvWindows = ConvWindows { strides: [1; 2], dilations: [1; 2], begin: [0; 2], reflect: false };
-        if x.shape().len() == 3 {
-            ONE.axis(params, 0, [1; 3])?;
-            return self.axis(params, 0, [x.dims[2], y.dims[2], taps[0]]);
-        }
-        self.axis(params, 0, [x.dims[2], y.dims[2], taps[0]])?;
-        self.axis(params, 1, [x.dims[3], y.dims[3], taps[1]])
-    }
-}
-
-/// Filters over windows, then the bias and the activation.
-#[derive(Clone, Copy, Debug)]
-pub struct Conv {
-    windows: ConvWindows,
-    groups: i64,
-    activation: u32,
+    axis(params, windows, 0, [x.dims[2], y.dims[2], taps[0]])?;
+    axis(params, windows, 1, [x.dims[3], y.dims[3], taps[1]])
 }
 
 /// Filters of a group that are too few for tiles; windows of an image that are few enough for a warp each.
@@ -57,19 +36,6 @@ const FEW_FILTERS: usize = 8;
 const FEW_WINDOWS: usize = 8;
 /// Tiles that fill a device.
 const ENOUGH: usize = 128;
-
-impl Conv {
-    pub fn new(attributes: DescriptorBytes<'_>) -> Conv {
-        let windows = ConvWindows {
-            strides: attributes.i64s(offset_of!(weir_conv_desc, strides)),
-            dilations: attributes.i64s(offset_of!(weir_conv_desc, dilations)),
-            begin: attributes.i64s(offset_of!(weir_conv_desc, padding_begin)),
-            reflect: attributes.u32(offset_of!(weir_conv_desc, padding)) != 0,
-        };
-        let [groups] = attributes.i64s(offset_of!(weir_conv_desc, groups));
-        Conv { windows, groups: groups.max(1), activation: attributes.u32(offset_of!(weir_conv_desc, activation)) }
-    }
-}
 
 impl Operator for Conv {
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
@@ -87,8 +53,8 @@ impl Operator for Conv {
         for size in [images, groups, channels, filters] {
             params.word(small(&[size])?);
         }
-        params.word(self.activation).word(0);
-        self.windows.axes(&mut params, x, y, &weights.shape()[2..])?;
+        params.word(self.activation as u32).word(0);
+        axes(&mut params, &self.windows, x, y, &weights.shape()[2..])?;
         // The kernels' counts must fit.
         small(&[windows])?;
         small(&[weights.shape()[1..].iter().product::<i64>() as usize])?;
@@ -105,44 +71,18 @@ impl Operator for Conv {
     }
 }
 
-/// The function of each window of a channel.
-#[derive(Clone, Copy, Debug)]
-pub struct Pooling {
-    op: u32,
-    windows: ConvWindows,
-    kernel: [i64; 2],
-    /// Windows as large as the input.
-    whole: bool,
-}
-
-impl Pooling {
-    pub fn new(attributes: DescriptorBytes<'_>) -> Pooling {
-        Pooling {
-            op: attributes.u32(offset_of!(weir_pooling_desc, op)),
-            windows: ConvWindows {
-                strides: attributes.i64s(offset_of!(weir_pooling_desc, strides)),
-                dilations: attributes.i64s(offset_of!(weir_pooling_desc, dilations)),
-                begin: attributes.i64s(offset_of!(weir_pooling_desc, padding_begin)),
-                reflect: false,
-            },
-            kernel: attributes.i64s(offset_of!(weir_pooling_desc, kernel)),
-            whole: attributes.u64(offset_of!(weir_pooling_desc, flags)) != 0,
-        }
-    }
-}
-
 impl Operator for Pooling {
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let (x, y) = (inputs[0].desc(), outputs[0].desc());
-        if self.whole {
-            let op = if self.op == WEIR_POOLING_MAX as u32 { WEIR_REDUCE_MAX } else { WEIR_REDUCE_MEAN };
-            return Reduce::of_planes(op as u32, x.shape().len()).launches(inputs, outputs, emit);
-        }
+        let Some(kernel) = &self.kernel else {
+            let op = if self.op == WEIR_POOLING_MAX { WEIR_REDUCE_MAX } else { WEIR_REDUCE_MEAN };
+            return of_planes(op, x.shape().len()).launches(inputs, outputs, emit);
+        };
         let count = count(y)?;
-        small(&[self.kernel[0] as usize, self.kernel[1].max(1) as usize])?;
+        small(&[kernel[0] as usize, kernel[1].max(1) as usize])?;
         let mut params = Params::new();
-        params.view(&inputs[0]).view(&outputs[0]).word(count).word(self.op);
-        self.windows.axes(&mut params, x, y, &self.kernel)?;
+        params.view(&inputs[0]).view(&outputs[0]).word(count).word(self.op as u32);
+        axes(&mut params, &self.windows, x, y, kernel)?;
         params.launch_each(emit, &POOLING, count)
     }
 }

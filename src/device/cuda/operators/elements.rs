@@ -1,20 +1,18 @@
 //! Functions of each element, of two, and a choice.
 #![forbid(unsafe_code)]
 
-use super::attributes::DescriptorBytes;
-use crate::abi::weir_binary_op_value::{WEIR_BINARY_ADD, WEIR_BINARY_EQ};
-use crate::abi::weir_eltwise_op_value::*;
-use crate::abi::{weir_binary_desc, weir_eltwise_desc, weir_eltwise_op_value};
 use crate::base::{Result, dtype};
 use crate::device::cuda::images::{BINARY, BINARY_INTEGERS, ELTWISE, SELECT};
 use crate::device::cuda::plan::{Emit, Operator, Params, count};
 use crate::device::cuda::walk::StrideWalk;
 use crate::memory::View;
-use std::mem::offset_of;
+use crate::ops::weir_binary_op_value::WEIR_BINARY_EQ;
+use crate::ops::weir_eltwise_op_value::{self, *};
+use crate::ops::{Binary, Eltwise, Select};
 
 /// A function as the kernel has it (`gpu/kernels/elements.cu`).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Eltwise {
+pub struct Function {
     op: u32,
     alpha: f32,
     beta: f32,
@@ -31,19 +29,18 @@ const ONE_AND_HALF_TIMES: u32 = 38;
 const OVER_ROOT: u32 = 39;
 const OVER: u32 = 40;
 
-impl Eltwise {
-    pub const RELU: Eltwise = Eltwise::of(WEIR_ELTWISE_RELU);
+impl Function {
+    pub const RELU: Function = Function::of(WEIR_ELTWISE_RELU);
 
     /// A function without parameters.
-    pub const fn of(op: weir_eltwise_op_value) -> Eltwise {
-        Eltwise { op: op as u32, alpha: 0.0, beta: 0.0 }
+    pub const fn of(op: weir_eltwise_op_value) -> Function {
+        Function { op: op as u32, alpha: 0.0, beta: 0.0 }
     }
 
-    pub fn new(attributes: DescriptorBytes<'_>) -> Eltwise {
-        let op = attributes.u32(offset_of!(weir_eltwise_desc, op));
-        let alpha = attributes.f32(offset_of!(weir_eltwise_desc, alpha));
-        let beta = attributes.f32(offset_of!(weir_eltwise_desc, beta));
-        let is = |value| op == value as u32;
+    pub fn new(eltwise: Eltwise) -> Function {
+        let Eltwise { op, alpha, beta } = eltwise;
+        let is = |value| op == value;
+        let op = op as u32;
         let (linear, factor) = (WEIR_ELTWISE_LINEAR as u32, beta.clamp(0.0, 1.0));
         // alpha x is a constant or a multiple of x if alpha is 0, also at the infinities.
         let (op, alpha, beta) = match alpha == 0.0 {
@@ -65,11 +62,11 @@ impl Eltwise {
             },
             _ => (op, alpha, beta),
         };
-        Eltwise { op, alpha, beta }
+        Function { op, alpha, beta }
     }
 }
 
-impl Operator for Eltwise {
+impl Operator for Function {
     fn in_place(&self) -> bool {
         true
     }
@@ -80,22 +77,6 @@ impl Operator for Eltwise {
         params.view(&inputs[0]).view(&outputs[0]).word(count).word(inputs[0].desc().dtype);
         params.word(self.op).float(self.alpha).float(self.beta);
         params.launch_each(emit, &ELTWISE, count)
-    }
-}
-
-/// One of weir_binary_op_value.
-#[derive(Clone, Copy, Debug)]
-pub struct Binary {
-    op: u32,
-}
-
-impl Binary {
-    pub fn add() -> Binary {
-        Binary { op: WEIR_BINARY_ADD as u32 }
-    }
-
-    pub fn new(attributes: DescriptorBytes<'_>) -> Binary {
-        Binary { op: attributes.u32(offset_of!(weir_binary_desc, op)) }
     }
 }
 
@@ -111,15 +92,18 @@ impl Operator for Binary {
         let (a, b, y) = (inputs[0].desc(), inputs[1].desc(), outputs[0].desc());
         let count = count(y)?;
         let mut params = Params::new();
-        params.view(&inputs[0]).view(&inputs[1]).view(&outputs[0]).word(count).word(a.dtype).word(self.op).word(0);
+        params
+            .view(&inputs[0])
+            .view(&inputs[1])
+            .view(&outputs[0])
+            .word(count)
+            .word(a.dtype)
+            .word(self.op as u32)
+            .word(0);
         params.walk(&StrideWalk::broadcast([a, b], y));
         params.launch_each(emit, if a.dtype == dtype::S32 { &BINARY_INTEGERS } else { &BINARY }, count)
     }
 }
-
-/// Elements of one where a condition holds, else of the other.
-#[derive(Clone, Copy, Debug)]
-pub struct Select;
 
 impl Operator for Select {
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {

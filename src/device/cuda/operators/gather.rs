@@ -1,27 +1,14 @@
 //! Rows of a table by their numbers.
 #![forbid(unsafe_code)]
 
-use super::attributes::DescriptorBytes;
 use super::axis::place;
-use crate::abi::weir_gather_desc;
 use crate::base::{Result, dtype};
 use crate::device::cuda::images::*;
 use crate::device::cuda::plan::{Check, Emit, Operator, Params, count, small};
 use crate::memory::View;
-use std::mem::offset_of;
+use crate::ops::Gather;
 
 /// As on the CPU, except that an index out of range gives a row of zeros; the failure is reported later.
-#[derive(Clone, Copy, Debug)]
-pub struct Gather {
-    axis: i32,
-}
-
-impl Gather {
-    pub fn new(attributes: DescriptorBytes<'_>) -> Gather {
-        Gather { axis: attributes.i32(offset_of!(weir_gather_desc, axis)) }
-    }
-}
-
 impl Operator for Gather {
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let ([table, indices], y) = ([&inputs[0], &inputs[1]], &outputs[0]);

@@ -1,13 +1,7 @@
 //! Matrix products.
 #![forbid(unsafe_code)]
 
-use super::attributes::DescriptorBytes;
-use super::elements::Eltwise;
-use crate::abi::weir_activation_value::*;
-use crate::abi::weir_eltwise_op_value::*;
-use crate::abi::weir_matmul_flags::*;
-use crate::abi::weir_matmul_int8_flags::*;
-use crate::abi::{weir_matmul_desc, weir_matmul_int8_desc};
+use super::elements::Function;
 use crate::base::{Desc, Result, dtype};
 use crate::device::cuda::images::*;
 use crate::device::cuda::plan::{
@@ -15,18 +9,9 @@ use crate::device::cuda::plan::{
 };
 use crate::device::cuda::walk::StrideWalk;
 use crate::memory::View;
-use std::mem::offset_of;
-
-/// C = activation(A B + bias + addend), batch by batch.
-#[derive(Clone, Copy, Debug)]
-pub struct Matmul {
-    transpose_a: bool,
-    transpose_b: bool,
-    bias: bool,
-    sum: bool,
-    activation: u32,
-    tf32: bool,
-}
+use crate::ops::weir_activation_value::*;
+use crate::ops::weir_eltwise_op_value::*;
+use crate::ops::{Matmul, MatmulInt8, PackedShape};
 
 /// The last two dimensions, in the order of the product.
 fn sides(desc: &Desc, transposed: bool) -> (usize, usize) {
@@ -40,116 +25,85 @@ fn steps(rows: usize, columns: usize, transposed: bool) -> (i64, i64) {
     if transposed { (1, rows as i64) } else { (columns as i64, 1) }
 }
 
-fn packed() -> crate::base::Error {
-    unimplemented("packed weights are in a layout for the processor; a CUDA device takes B as an input")
+/// Packed weights cannot be had here.
+fn without_packed(packed: Option<PackedShape>) -> Result<()> {
+    let text = "packed weights are in a layout for the processor; a CUDA device takes B as an input";
+    packed.map_or(Ok(()), |_| Err(unimplemented(text)))
 }
 
-impl Matmul {
-    pub fn new(attributes: DescriptorBytes<'_>) -> Result<Matmul> {
-        if !attributes.is_null(offset_of!(weir_matmul_desc, weights)) {
-            return Err(packed());
-        }
-        let flags = attributes.u64(offset_of!(weir_matmul_desc, flags));
-        let has = |flag| flags & flag as u64 != 0;
-        let activation = match has(WEIR_MATMUL_RELU) {
-            true => WEIR_ACTIVATION_RELU as u32,
-            false => attributes.u32(offset_of!(weir_matmul_desc, activation)),
-        };
-        Ok(Matmul {
-            transpose_a: has(WEIR_MATMUL_TRANSPOSE_A),
-            transpose_b: has(WEIR_MATMUL_TRANSPOSE_B),
-            bias: has(WEIR_MATMUL_BIAS),
-            sum: has(WEIR_MATMUL_SUM),
-            activation,
-            tf32: has(WEIR_MATMUL_ALLOW_TF32),
-        })
-    }
+pub fn checked(op: Matmul) -> Result<Box<dyn Operator>> {
+    without_packed(op.packed)?;
+    Ok(Box::new(op))
+}
 
-    /// The matrices of a batch.
-    fn batch(a: &Desc, b: &Desc, c: &Desc) -> StrideWalk<2> {
-        let mut walk = StrideWalk::new();
-        let leading = |desc: &Desc, i: usize| desc.shape().iter().rev().nth(2 + i).map_or(1, |&size| size);
-        let matrix = |desc: &Desc| desc.shape().iter().rev().take(2).product::<i64>();
-        let mut next = [matrix(a), matrix(b)];
-        for i in 0..c.shape().len() - 2 {
-            let of = [leading(a, i), leading(b, i)];
-            walk.push(leading(c, i) as usize, std::array::from_fn(|n| if of[n] == 1 { 0 } else { next[n] }));
-            next = std::array::from_fn(|n| next[n] * of[n]);
-        }
-        walk
-    }
+pub fn checked_int8(op: MatmulInt8) -> Result<Box<dyn Operator>> {
+    without_packed(op.packed)?;
+    Ok(Box::new(op))
+}
 
-    /// The activation as a function of each element.
-    fn after(&self) -> Option<Eltwise> {
-        const NONE: u32 = WEIR_ACTIVATION_NONE as u32;
-        const RELU: u32 = WEIR_ACTIVATION_RELU as u32;
-        const GELU_ERF: u32 = WEIR_ACTIVATION_GELU_ERF as u32;
-        const GELU_TANH: u32 = WEIR_ACTIVATION_GELU_TANH as u32;
-        const SIGMOID: u32 = WEIR_ACTIVATION_SIGMOID as u32;
-        const TANH: u32 = WEIR_ACTIVATION_TANH as u32;
-        Some(Eltwise::of(match self.activation {
-            NONE => return None,
-            RELU => WEIR_ELTWISE_RELU,
-            GELU_ERF => WEIR_ELTWISE_GELU_ERF,
-            GELU_TANH => WEIR_ELTWISE_GELU_TANH,
-            SIGMOID => WEIR_ELTWISE_SIGMOID,
-            TANH => WEIR_ELTWISE_TANH,
-            _ => return None,
-        }))
+/// The matrices of a batch.
+fn batch(a: &Desc, b: &Desc, c: &Desc) -> StrideWalk<2> {
+    let mut walk = StrideWalk::new();
+    let leading = |desc: &Desc, i: usize| desc.shape().iter().rev().nth(2 + i).map_or(1, |&size| size);
+    let matrix = |desc: &Desc| desc.shape().iter().rev().take(2).product::<i64>();
+    let mut next = [matrix(a), matrix(b)];
+    for i in 0..c.shape().len() - 2 {
+        let of = [leading(a, i), leading(b, i)];
+        walk.push(leading(c, i) as usize, std::array::from_fn(|n| if of[n] == 1 { 0 } else { next[n] }));
+        next = std::array::from_fn(|n| next[n] * of[n]);
     }
+    walk
+}
 
-    /// The product without its activation: the shape in terms of the kernels and of libraries.
-    fn shape(&self, a: &Desc, b: &Desc, c: &Desc) -> (ProductShape, StrideWalk<2>) {
-        let ((mut m, k), (_, n)) = (sides(a, self.transpose_a), sides(b, self.transpose_b));
-        let mut walk = Matmul::batch(a, b, c);
-        if !self.transpose_a && walk.rank() == 1 && walk.strides()[1][0] == 0 && walk.strides()[0][0] == (m * k) as i64
-        {
-            // One B for all: the matrices of A are more rows.
-            m *= walk.places();
-            walk = StrideWalk::new();
-        }
-        let strides = [walk.strides()[0][0], walk.strides()[1][0]];
-        let (Matmul { transpose_a, transpose_b, bias, sum: addend, tf32, .. }, batch) = (*self, walk.places());
-        let (dtype, to) = (a.dtype, c.dtype);
-        let shape = ProductShape {
-            dtype,
-            to,
-            m,
-            n,
-            k,
-            batch,
-            strides,
-            transpose_a,
-            transpose_b,
-            bias,
-            addend,
-            tf32,
-            alignment: 0,
-        };
-        (shape, walk)
-    }
+/// The activation as a function of each element.
+fn after(of: &Matmul) -> Option<Function> {
+    Some(Function::of(match of.activation {
+        WEIR_ACTIVATION_NONE => return None,
+        WEIR_ACTIVATION_RELU => WEIR_ELTWISE_RELU,
+        WEIR_ACTIVATION_GELU_ERF => WEIR_ELTWISE_GELU_ERF,
+        WEIR_ACTIVATION_GELU_TANH => WEIR_ELTWISE_GELU_TANH,
+        WEIR_ACTIVATION_SIGMOID => WEIR_ELTWISE_SIGMOID,
+        WEIR_ACTIVATION_TANH => WEIR_ELTWISE_TANH,
+    }))
+}
 
-    /// The kernel whose tiles fill a device and leave little of themselves out. All give the same bits.
-    fn entry(of: u32, m: usize, n: usize, batch: usize) -> (&'static KernelEntry, usize) {
-        const ENOUGH: usize = 128;
-        let tiles = |side: usize| m.div_ceil(side) * n.div_ceil(side) * batch;
-        let wide = m.min(n) > 32;
-        let side = match () {
-            () if wide && of == dtype::F32 && tiles(128) >= ENOUGH => 128,
-            () if wide && tiles(64) >= ENOUGH => 64,
-            () => 16,
-        };
-        let entry = match (side, of) {
-            (128, _) => &MATMUL_128_F32,
-            (64, dtype::F16) => &MATMUL_64_F16,
-            (64, dtype::BF16) => &MATMUL_64_BF16,
-            (64, _) => &MATMUL_64_F32,
-            (_, dtype::F16) => &MATMUL_16_F16,
-            (_, dtype::BF16) => &MATMUL_16_BF16,
-            _ => &MATMUL_16_F32,
-        };
-        (entry, side)
+/// The product without its activation: the shape in terms of the kernels and of libraries.
+fn shape(of: &Matmul, a: &Desc, b: &Desc, c: &Desc) -> (ProductShape, StrideWalk<2>) {
+    let ((mut m, k), (_, n)) = (sides(a, of.transpose_a), sides(b, of.transpose_b));
+    let mut walk = batch(a, b, c);
+    if !of.transpose_a && walk.rank() == 1 && walk.strides()[1][0] == 0 && walk.strides()[0][0] == (m * k) as i64 {
+        // One B for all: the matrices of A are more rows.
+        m *= walk.places();
+        walk = StrideWalk::new();
     }
+    let strides = [walk.strides()[0][0], walk.strides()[1][0]];
+    let (Matmul { transpose_a, transpose_b, bias, sum: addend, tf32, .. }, batch) = (*of, walk.places());
+    let (dtype, to) = (a.dtype, c.dtype);
+    let shape =
+        ProductShape { dtype, to, m, n, k, batch, strides, transpose_a, transpose_b, bias, addend, tf32, alignment: 0 };
+    (shape, walk)
+}
+
+/// The kernel whose tiles fill a device and leave little of themselves out. All give the same bits.
+fn entry(of: u32, m: usize, n: usize, batch: usize) -> (&'static KernelEntry, usize) {
+    const ENOUGH: usize = 128;
+    let tiles = |side: usize| m.div_ceil(side) * n.div_ceil(side) * batch;
+    let wide = m.min(n) > 32;
+    let side = match () {
+        () if wide && of == dtype::F32 && tiles(128) >= ENOUGH => 128,
+        () if wide && tiles(64) >= ENOUGH => 64,
+        () => 16,
+    };
+    let entry = match (side, of) {
+        (128, _) => &MATMUL_128_F32,
+        (64, dtype::F16) => &MATMUL_64_F16,
+        (64, dtype::BF16) => &MATMUL_64_BF16,
+        (64, _) => &MATMUL_64_F32,
+        (_, dtype::F16) => &MATMUL_16_F16,
+        (_, dtype::BF16) => &MATMUL_16_BF16,
+        _ => &MATMUL_16_F32,
+    };
+    (entry, side)
 }
 
 impl Operator for Matmul {
@@ -160,15 +114,15 @@ impl Operator for Matmul {
         }
         // Rows of a matrix of A as it is stored: more of them in one product make no difference to steps.
         let (rows, _) = sides(a, self.transpose_a);
-        let (ProductShape { m, n, k, .. }, walk) = self.shape(a, b, c);
+        let (ProductShape { m, n, k, .. }, walk) = shape(self, a, b, c);
         let ((a_row, a_k), (b_k, b_column)) = (steps(rows, k, self.transpose_a), steps(k, n, self.transpose_b));
         let batch = small(&[walk.places()])?;
         let mut params = Params::new();
         params.view(&inputs[0]).view(&inputs[1]);
         params.optional(self.bias.then(|| &inputs[2])).optional(self.sum.then(|| &inputs[inputs.len() - 1]));
         params.view(&outputs[0]).word(small(&[m])?).word(small(&[n])?).word(small(&[k])?).word(batch);
-        params.word(c.dtype).word(self.activation).long(a_row).long(a_k).long(b_k).long(b_column).walk(&walk);
-        let (entry, side) = Matmul::entry(a.dtype, m, n, batch as usize);
+        params.word(c.dtype).word(self.activation as u32).long(a_row).long(a_k).long(b_k).long(b_column).walk(&walk);
+        let (entry, side) = entry(a.dtype, m, n, batch as usize);
         params.launch(emit, entry, (m.div_ceil(side) * n.div_ceil(side), batch as usize), 256)
     }
 
@@ -180,11 +134,11 @@ impl Operator for Matmul {
         let (a, b, c) = (inputs[0].desc(), inputs[1].desc(), outputs[0].desc());
         // A function of a number that was rounded to 16 bits is another one, but for that which leaves it or makes it
         // zero.
-        let is_rounded = c.dtype != dtype::F32 && !matches!(self.after(), None | Some(Eltwise::RELU));
+        let is_rounded = c.dtype != dtype::F32 && !matches!(after(self), None | Some(Function::RELU));
         if is_rounded || count(c)? == 0 {
             return Ok(None);
         }
-        let (shape, walk) = self.shape(a, b, c);
+        let (shape, walk) = shape(self, a, b, c);
         if shape.k == 0 || walk.rank() > 1 {
             return Ok(None);
         }
@@ -196,42 +150,7 @@ impl Operator for Matmul {
     }
 
     fn after_product(&self, outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
-        self.after().map_or(Ok(()), |after| after.launches(outputs, outputs, emit))
-    }
-}
-
-/// The same of bytes, exact, with scales and zero points.
-#[derive(Clone, Copy, Debug)]
-pub struct MatmulInt8 {
-    transpose_a: bool,
-    transpose_b: bool,
-    bias: bool,
-    scales: bool,
-    scale: f32,
-    zeros: [i32; 3],
-}
-
-impl MatmulInt8 {
-    pub fn new(attributes: DescriptorBytes<'_>) -> Result<MatmulInt8> {
-        if !attributes.is_null(offset_of!(weir_matmul_int8_desc, weights)) {
-            return Err(packed());
-        }
-        let flags = attributes.u64(offset_of!(weir_matmul_int8_desc, flags));
-        let has = |flag| flags & flag as u64 != 0;
-        let scale = attributes.f32(offset_of!(weir_matmul_int8_desc, scale));
-        let zeros = [
-            offset_of!(weir_matmul_int8_desc, zero_a),
-            offset_of!(weir_matmul_int8_desc, zero_b),
-            offset_of!(weir_matmul_int8_desc, zero_c),
-        ];
-        Ok(MatmulInt8 {
-            transpose_a: has(WEIR_MATMUL_INT8_TRANSPOSE_A),
-            transpose_b: has(WEIR_MATMUL_INT8_TRANSPOSE_B),
-            bias: has(WEIR_MATMUL_INT8_BIAS),
-            scales: has(WEIR_MATMUL_INT8_SCALES),
-            scale: if scale == 0.0 { 1.0 } else { scale },
-            zeros: zeros.map(|at| attributes.i32(at)),
-        })
+        after(self).map_or(Ok(()), |after| after.launches(outputs, outputs, emit))
     }
 }
 
@@ -247,14 +166,15 @@ impl Operator for MatmulInt8 {
         let m = elements / n;
         let k = a.dims[if self.transpose_a { 0 } else { a.shape().len() - 1 }] as usize;
         let ((a_row, a_k), (b_k, b_column)) = (steps(m, k, self.transpose_a), steps(k, n, self.transpose_b));
+        let zeros = [self.zero_a, self.zero_b, self.zero_c];
         let plain = c.dtype == dtype::S32 && !self.scales && self.scale == 1.0;
-        let exact = plain && (!self.bias || self.zeros[2] == 0);
+        let exact = plain && (!self.bias || self.zero_c == 0);
         let mut params = Params::new();
         params.view(&inputs[0]).view(&inputs[1]).optional(self.bias.then(|| &inputs[2]));
         params.optional(self.scales.then(|| &inputs[inputs.len() - 1])).view(&outputs[0]);
         params.word(small(&[m])?).word(small(&[n])?).word(small(&[k])?).flag(a.dtype == dtype::S8);
         params.word(c.dtype).flag(exact);
-        self.zeros.iter().for_each(|&zero| _ = params.integer(zero));
+        zeros.iter().for_each(|&zero| _ = params.integer(zero));
         params.float(self.scale).long(a_row).long(a_k).long(b_k).long(b_column);
         params.launch(emit, &MATMUL_INT8, (m.div_ceil(16) * n.div_ceil(16), 1), 256)
     }
@@ -268,7 +188,7 @@ impl Operator for MatmulInt8 {
         const TOO_MANY: usize = 1 << 17;
         let (a, b, c) = (inputs[0].desc(), inputs[1].desc(), outputs[0].desc());
         let is_plain = a.dtype == dtype::S8 && c.dtype == dtype::S32 && !self.bias && !self.scales;
-        if !is_plain || self.scale != 1.0 || self.zeros != [0; 3] || count(c)? == 0 {
+        if !is_plain || self.scale != 1.0 || [self.zero_a, self.zero_b, self.zero_c] != [0; 3] || count(c)? == 0 {
             return Ok(None);
         }
         let ((k, n), m) = (sides(b, self.transpose_b), c.elements()? / sides(b, self.transpose_b).1);

@@ -1,11 +1,10 @@
-//! The built-in operations as launches of the library's own kernels.
+//! The built-in operators as launches of the library's own kernels.
 //!
-//! An operation is identified by its name and its descriptor, both as in the C interface. The room `kernel` has checked
-//! the tensors against the operation before a launch, so only the kernels' limits are checked here. Beyond them is
-//! UNIMPLEMENTED: when the kernel is made if its settings suffice to tell, else when it is launched.
+//! The room `kernel` has checked the tensors against the operator before a launch, so only the kernels' limits are
+//! checked here. Beyond them is UNIMPLEMENTED: when the kernel is made if its settings suffice to tell, else when it is
+//! launched.
 #![forbid(unsafe_code)]
 
-mod attributes;
 mod axis;
 mod cell;
 mod conv;
@@ -20,38 +19,40 @@ mod reduce;
 
 use super::plan::{Operator, unimplemented};
 use crate::base::Result;
-use crate::device::Recipe;
-use attributes::DescriptorBytes;
+use crate::device::{Operation, Recipe};
+use crate::ops::Op;
 
-/// The operation of a recipe.
+/// The operator of a recipe.
 pub fn operator(recipe: &Recipe<'_>) -> Result<Box<dyn Operator>> {
-    let attributes = DescriptorBytes(recipe.attributes);
-    Ok(match recipe.operation {
-        "matmul" => Box::new(matmul::Matmul::new(attributes)?),
-        "matmul_int8" => Box::new(matmul::MatmulInt8::new(attributes)?),
-        "relu" => Box::new(elements::Eltwise::RELU),
-        "eltwise" => Box::new(elements::Eltwise::new(attributes)),
-        "add" => Box::new(elements::Binary::add()),
-        "binary" => Box::new(elements::Binary::new(attributes)),
-        "select" => Box::new(elements::Select),
-        "convert" => Box::new(quantize::Convert::new(attributes)),
-        "quantize" => Box::new(quantize::Quantization::quantize(attributes)),
-        "dequantize" => Box::new(quantize::Quantization::dequantize(attributes)),
-        "transpose" => Box::new(movement::Transpose::new(attributes)),
-        "concat" => Box::new(movement::Concat::new(attributes)),
-        "slice" => Box::new(movement::Slice::new(attributes)),
-        "reshape" => Box::new(movement::Reshape),
-        "gather" => Box::new(gather::Gather::new(attributes)),
-        "pad" => Box::new(margin::Pad::new(attributes)),
-        "softmax" => Box::new(reduce::Softmax::new(attributes)),
-        "argmax" => Box::new(reduce::Reduce::argmax(attributes)),
-        "reduce" => Box::new(reduce::Reduce::new(attributes)),
-        "norm" => Box::new(norm::Norm::new(attributes)),
-        "conv" => Box::new(conv::Conv::new(attributes)),
-        "pooling" => Box::new(conv::Pooling::new(attributes)),
-        "lstm" => Box::new(cell::Lstm::new(attributes)),
-        "gru" => Box::new(cell::Gru::new(attributes)),
-        "" => return Err(unimplemented("a CUDA device runs no functions of the host's")),
-        operation => return Err(unimplemented(format!("CUDA devices have no operation '{operation}'"))),
+    let op = match recipe.operation {
+        Operation::Builtin(described) => described.op,
+        Operation::Host => return Err(unimplemented("a CUDA device runs no functions of the host's")),
+        Operation::Named(name, _) => return Err(unimplemented(format!("CUDA devices have no operation '{name}'"))),
+    };
+    Ok(match op {
+        Op::Matmul(op) => matmul::checked(op)?,
+        Op::MatmulInt8(op) => matmul::checked_int8(op)?,
+        Op::Eltwise(op) => Box::new(elements::Function::new(op)),
+        Op::Binary(op) => Box::new(op),
+        Op::Select(op) => Box::new(op),
+        Op::Convert(op) => Box::new(op),
+        Op::Quantize(op) => Box::new(op),
+        Op::Transpose(op) => Box::new(op),
+        Op::Concat(op) => Box::new(op),
+        Op::Slice(op) => Box::new(op),
+        Op::Reshape(op) => Box::new(op),
+        Op::Gather(op) => Box::new(op),
+        Op::Pad(op) => Box::new(op),
+        Op::Softmax(op) => Box::new(op),
+        Op::Reduce(op) => Box::new(op),
+        Op::Norm(op) => Box::new(op),
+        Op::Conv(op) => Box::new(op),
+        Op::Pooling(op) => Box::new(op),
+        Op::Lstm(op) => Box::new(op),
+        Op::Gru(op) => Box::new(op),
+        other => {
+            let text = format!("CUDA devices have no operation '{}'", other.operation());
+            return Err(unimplemented(text));
+        }
     })
 }

@@ -1,16 +1,14 @@
 //! Moving elements.
 #![forbid(unsafe_code)]
 
-use super::attributes::DescriptorBytes;
 use super::axis::place;
-use crate::abi::{weir_concat_desc, weir_slice_desc, weir_transpose_desc};
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Result, dtype};
 use crate::device::cuda::images::*;
 use crate::device::cuda::plan::{Emit, Operator, Params, count, small};
 use crate::device::cuda::walk::StrideWalk;
 use crate::memory::View;
-use std::mem::offset_of;
+use crate::ops::{Concat, Reshape, Slice, Transpose};
 
 /// Least sizes of both dimensions that squares are worth it for.
 const WORTH_SQUARES: usize = 8;
@@ -117,44 +115,15 @@ fn moved(x: &View, first: i64, steps: &[i64; MAX_RANK], y: &View, emit: &mut Emi
     ElementCopy { x: from, y: y.data().addr(), bytes, walk }.launch(emit)
 }
 
-/// Another order of dimensions.
-#[derive(Clone, Copy, Debug)]
-pub struct Transpose {
-    /// 0: any number of dimensions, the other way round.
-    rank: usize,
-    permutation: [i32; MAX_RANK],
-}
-
-impl Transpose {
-    pub fn new(attributes: DescriptorBytes<'_>) -> Transpose {
-        Transpose {
-            rank: attributes.u32(offset_of!(weir_transpose_desc, rank)) as usize,
-            permutation: attributes.i32s(offset_of!(weir_transpose_desc, permutation)),
-        }
-    }
-}
-
 impl Operator for Transpose {
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let of_x = strides(inputs[0].desc());
         let rank = inputs[0].desc().shape().len();
         let mut steps = [0; MAX_RANK];
-        for (i, step) in steps[..rank].iter_mut().enumerate() {
-            *step = of_x[if self.rank == 0 { rank - 1 - i } else { place(self.permutation[i], inputs[0].desc())? }];
+        for (step, axis) in steps[..rank].iter_mut().zip(self.order(rank)) {
+            *step = of_x[axis];
         }
         moved(&inputs[0], 0, &steps, &outputs[0], emit)
-    }
-}
-
-/// Tensors one after the other along an axis.
-#[derive(Clone, Copy, Debug)]
-pub struct Concat {
-    axis: i32,
-}
-
-impl Concat {
-    pub fn new(attributes: DescriptorBytes<'_>) -> Concat {
-        Concat { axis: attributes.i32(offset_of!(weir_concat_desc, axis)) }
     }
 }
 
@@ -183,21 +152,6 @@ impl Operator for Concat {
     }
 }
 
-/// A part: from, to, and in steps.
-#[derive(Clone, Copy, Debug)]
-pub struct Slice {
-    begin: [i64; MAX_RANK],
-    step: [i64; MAX_RANK],
-}
-
-impl Slice {
-    pub fn new(attributes: DescriptorBytes<'_>) -> Slice {
-        let step: [i64; MAX_RANK] = attributes.i64s(offset_of!(weir_slice_desc, step));
-        let begin = attributes.i64s(offset_of!(weir_slice_desc, begin));
-        Slice { begin, step: step.map(|step| if step == 0 { 1 } else { step }) }
-    }
-}
-
 impl Operator for Slice {
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let (x, y) = (inputs[0].desc(), outputs[0].desc());
@@ -207,21 +161,15 @@ impl Operator for Slice {
         let of_x = strides(x);
         let (mut first, mut steps) = (0, [0; MAX_RANK]);
         for (i, (&size, &kept)) in x.shape().iter().zip(y.shape()).enumerate() {
-            // Going backwards the places are -1 to size - 1. If any are left, they begin at one that is inside.
-            let (low, high) = if self.step[i] > 0 { (0, size) } else { (-1, size - 1) };
-            let begin = self.begin[i];
-            let begin = (if begin < 0 { begin.saturating_add(size) } else { begin }).clamp(low, high);
+            // If elements are left, they begin at one that is inside.
+            let (begin, step, _) = self.range(i, size);
             first += begin * of_x[i];
             // The step of a single element may be any number, however large.
-            steps[i] = if kept > 1 { self.step[i] * of_x[i] } else { 0 };
+            steps[i] = if kept > 1 { step * of_x[i] } else { 0 };
         }
         moved(&inputs[0], first, &steps, &outputs[0], emit)
     }
 }
-
-/// The same elements in another shape.
-#[derive(Clone, Copy, Debug)]
-pub struct Reshape;
 
 impl Operator for Reshape {
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {

@@ -1,17 +1,13 @@
 //! Reductions over any dimensions, and softmax.
 #![forbid(unsafe_code)]
 
-use super::attributes::DescriptorBytes;
-use super::axis::{AxisView, place};
-use crate::abi::weir_reduce_op_value::{WEIR_REDUCE_ARGMAX, WEIR_REDUCE_ARGMIN};
-use crate::abi::{weir_argmax_desc, weir_reduce_desc, weir_softmax_desc};
+use super::axis::AxisView;
 use crate::base::Result;
-use crate::base::desc::MAX_RANK;
 use crate::device::cuda::images::*;
 use crate::device::cuda::plan::{Emit, Operator, Params, count, row_threads, small};
 use crate::device::cuda::walk::StrideWalk;
 use crate::memory::View;
-use std::mem::offset_of;
+use crate::ops::{Reduce, Softmax, weir_reduce_op_value};
 
 /// Elements that are few enough for one thread, and rows that are enough for a thread each.
 const FEW: usize = 32;
@@ -22,42 +18,10 @@ fn by_columns(rows: usize, len: usize, side_by_side: bool) -> bool {
     len <= FEW || (side_by_side && rows >= MANY)
 }
 
-/// One of weir_reduce_op_value, over some axes; without any, over all.
-#[derive(Clone, Copy, Debug)]
-pub struct Reduce {
-    op: u32,
-    axes: [i32; MAX_RANK],
-    num_axes: usize,
-    squares: bool,
-    eps: f32,
-}
-
-impl Reduce {
-    pub fn new(attributes: DescriptorBytes<'_>) -> Reduce {
-        Reduce {
-            op: attributes.u32(offset_of!(weir_reduce_desc, op)),
-            axes: attributes.i32s(offset_of!(weir_reduce_desc, axes)),
-            num_axes: attributes.u32(offset_of!(weir_reduce_desc, num_axes)) as usize,
-            squares: attributes.f32(offset_of!(weir_reduce_desc, p)) == 2.0,
-            eps: attributes.f32(offset_of!(weir_reduce_desc, eps)),
-        }
-    }
-
-    pub fn argmax(attributes: DescriptorBytes<'_>) -> Reduce {
-        let mut axes = [0; MAX_RANK];
-        axes[0] = attributes.i32(offset_of!(weir_argmax_desc, axis));
-        Reduce { op: WEIR_REDUCE_ARGMAX as u32, axes, num_axes: 1, squares: false, eps: 0.0 }
-    }
-
-    /// The greatest element of all but the first axes, or their average.
-    pub fn of_planes(op: u32, rank: usize) -> Reduce {
-        let axes = std::array::from_fn(|i| 2 + i as i32);
-        Reduce { op, axes, num_axes: rank - 2, squares: false, eps: 0.0 }
-    }
-
-    fn gives_places(&self) -> bool {
-        [WEIR_REDUCE_ARGMAX as u32, WEIR_REDUCE_ARGMIN as u32].contains(&self.op)
-    }
+/// The greatest element of all but the first axes, or their average.
+pub fn of_planes(op: weir_reduce_op_value, rank: usize) -> Reduce {
+    let axes = std::array::from_fn(|i| 2 + i as i32);
+    Reduce { op, axes, num_axes: rank - 2, keep_dims: false, squares: false, eps: 0.0 }
 }
 
 impl Operator for Reduce {
@@ -65,10 +29,7 @@ impl Operator for Reduce {
         let (x, y) = (inputs[0].desc(), outputs[0].desc());
         let outputs_count = count(y)?;
         count(x)?;
-        let mut is_reduced = [self.num_axes == 0; MAX_RANK];
-        for &axis in &self.axes[..self.num_axes] {
-            is_reduced[place(axis, x)?] = true;
-        }
+        let is_reduced = self.reduced(x)?;
         let (mut kept, mut runs): (StrideWalk<1>, StrideWalk<1>) = (StrideWalk::new(), StrideWalk::new());
         let (mut stride, mut reduced, mut side_by_side) = (1, 1, None);
         for (&size, is_reduced) in x.shape().iter().zip(is_reduced).rev() {
@@ -84,7 +45,7 @@ impl Operator for Reduce {
             stride *= size;
         }
         let mut params = Params::new();
-        params.view(&inputs[0]).view(&outputs[0]).word(x.dtype).word(self.op).flag(self.squares);
+        params.view(&inputs[0]).view(&outputs[0]).word(x.dtype).word(self.op as u32).flag(self.squares);
         params.word(outputs_count).word(small(&[reduced])?).word(0).double(self.eps.into()).walk(&kept).walk(&runs);
         let [rows, columns] =
             if self.gives_places() { [&PLACE_ROWS, &PLACE_COLUMNS] } else { [&REDUCE_ROWS, &REDUCE_COLUMNS] };
@@ -92,22 +53,6 @@ impl Operator for Reduce {
             return params.launch_each(emit, columns, outputs_count);
         }
         params.launch(emit, rows, (outputs_count as usize, 1), row_threads(reduced))
-    }
-}
-
-/// Softmax along an axis, or its logarithm.
-#[derive(Clone, Copy, Debug)]
-pub struct Softmax {
-    axis: i32,
-    log: bool,
-}
-
-impl Softmax {
-    pub fn new(attributes: DescriptorBytes<'_>) -> Softmax {
-        Softmax {
-            axis: attributes.i32(offset_of!(weir_softmax_desc, axis)),
-            log: attributes.u64(offset_of!(weir_softmax_desc, flags)) != 0,
-        }
     }
 }
 

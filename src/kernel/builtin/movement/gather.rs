@@ -2,24 +2,16 @@
 #![forbid(unsafe_code)]
 
 use super::{NS_PER_BYTE, bytes_span, element};
-use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Error, Result, dtype};
-use crate::kernel::builtin::BuiltinOperation;
-use crate::kernel::builtin::LEAST_NS;
-use crate::kernel::{KernelContext, Outputs, signature};
+use crate::kernel::builtin::{Builtin, BuiltinOperation, LEAST_NS};
+use crate::kernel::{KernelContext, Outputs};
 use crate::memory::Element;
-
-/// The elements of input 0 along `axis` at the indices of input 1, of s32 or s64: the output has the indices' shape in
-/// place of the axis. An index below zero or beyond the axis is refused before anything is written.
-#[derive(Clone, Copy, Debug)]
-pub struct Gather {
-    pub axis: i32,
-}
+use crate::ops::{Gather, signature};
 
 /// Time per index: its row may be anywhere in memory.
 const INDEX_NS: f32 = 5.0;
 
-impl Gather {
+impl Builtin<Gather> {
     fn check_indices<I: GatherIndex>(indices: &[I], table: &Desc, axis: usize) -> Result<()> {
         let size = table.shape()[axis];
         // The first check is a loop without branches.
@@ -37,29 +29,7 @@ impl Gather {
     }
 }
 
-impl BuiltinOperation for Gather {
-    fn name(&self) -> &str {
-        "gather"
-    }
-
-    fn num_inputs(&self) -> usize {
-        2
-    }
-
-    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
-        let (table, indices) = (&inputs[0], &inputs[1]);
-        let axis = signature::axis(self.axis, table)?;
-        if ![dtype::S32, dtype::S64].contains(&indices.dtype) {
-            return Err(signature::mismatch("input", 1, "s32 or s64 elements", indices));
-        }
-        let (before, after) = (&table.shape()[..axis], &table.shape()[axis + 1..]);
-        let rank = before.len() + indices.shape().len() + after.len();
-        let mut output = Desc { dtype: table.dtype, rank: rank as u32, dims: [0; MAX_RANK] };
-        let dims = before.iter().chain(indices.shape()).chain(after);
-        output.dims.iter_mut().zip(dims).for_each(|(to, &dim)| *to = dim);
-        output.check_open()
-    }
-
+impl BuiltinOperation for Builtin<Gather> {
     fn cost_ns(&self, inputs: &[Desc], output: &Desc) -> u64 {
         let indices = inputs[1].elements().unwrap_or(0) as f32 * INDEX_NS;
         let bytes = output.bytes().unwrap_or(0) as f32 * NS_PER_BYTE;
@@ -80,13 +50,13 @@ trait GatherIndex: Element + Into<i64> {}
 impl GatherIndex for i32 {}
 impl GatherIndex for i64 {}
 
-impl Gather {
+impl Builtin<Gather> {
     fn gather<I: GatherIndex>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let (table, output) = (context.input(0), outputs.only());
         let axis = signature::axis(self.axis, table.desc())?;
         let indices = &context.input(1).read::<I>()[..context.inputs()[1].desc().elements()?];
         let total = output.desc().bytes()?;
-        Gather::check_indices(indices, table.desc(), axis)?;
+        Self::check_indices(indices, table.desc(), axis)?;
         if total == 0 {
             return Ok(());
         }

@@ -7,18 +7,11 @@ mod reshape;
 mod slice;
 mod transpose;
 
-pub use concat::Concat;
-pub use gather::Gather;
-pub use pad::{Pad, PadMode};
-pub use reshape::Reshape;
-pub use slice::Slice;
-pub use transpose::Transpose;
-
 use super::LEAST_NS;
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Result, dtype};
 use crate::kernel::vector::movement::{Movement, StridedDim};
-use crate::kernel::{KernelContext, Outputs, signature};
+use crate::kernel::{KernelContext, Outputs};
 use crate::threadpool::Span;
 
 /// Time to read and write a byte, and minimum bytes of a piece: about a microsecond.
@@ -39,14 +32,6 @@ fn strides(desc: &Desc) -> [isize; MAX_RANK] {
         step = step.wrapping_mul(dim as isize);
     }
     strides
-}
-
-/// Refuses an input of another rank.
-fn check_rank(rank: usize, input: &Desc) -> Result<()> {
-    if input.shape().len() != rank {
-        return Err(signature::mismatch("input", 0, &format!("a tensor of rank {rank}"), input));
-    }
-    Ok(())
 }
 
 /// Time to read and write an output's bytes.

@@ -5,7 +5,12 @@ use super::fixture::{Any, check_pools, run, run_on};
 use super::*;
 use crate::base::{Code, Error};
 use crate::kernel::Kernel;
+use crate::kernel::builtin::Builtin;
 use crate::kernel::builtin::fixture::refusal;
+use crate::ops::weir_pad_mode_value::{self as PadMode, *};
+use crate::ops::{
+    Concat, Gather, Operator, Pad, Reshape, Slice, Transpose, weir_reshape_desc, weir_slice_desc, weir_transpose_desc,
+};
 
 const TYPES: [u32; 7] = [1, 2, 3, 4, 5, 6, 7];
 
@@ -69,7 +74,7 @@ fn transpose_puts_dimensions_in_another_order() {
     for &(shape, order) in cases {
         for dtype in TYPES {
             let x = Any::filled(dtype, shape, 1);
-            let kernel = Transpose::new(order).unwrap();
+            let kernel = transpose(order).unwrap();
             check(&kernel, &[x], &[], |index| {
                 let mut from = vec![0; index.len()];
                 for (i, &at) in index.iter().enumerate() {
@@ -83,17 +88,19 @@ fn transpose_puts_dimensions_in_another_order() {
 
 #[test]
 fn transpose_refuses_what_is_no_permutation() {
-    let text = |order: &[i32]| Transpose::new(order).unwrap_err().message().to_owned();
+    let text = |order: &[i32]| transpose(order).unwrap_err().message().to_owned();
     assert_eq!(text(&[0, 2]), "desc->permutation[1] is 2, expected 0 to 1");
     assert_eq!(text(&[-1]), "desc->permutation[0] is -1, expected 0 to 0");
     assert_eq!(text(&[1, 0, 1]), "desc->permutation[2] is 1, and so is desc->permutation[0]");
     let x = Desc::new(dtype::F32, &[2, 3]);
-    assert_eq!(refusal(&Transpose::new(&[0]).unwrap(), &[x]), "input 0: expected a tensor of rank 1, got f32[2,3]");
+    assert_eq!(refusal(&transpose(&[0]).unwrap(), &[x]), "input 0: expected a tensor of rank 1, got f32[2,3]");
 }
 
-fn slice(begin: &[i64], end: &[i64], step: &[i64]) -> Slice {
+fn slice(begin: &[i64], end: &[i64], step: &[i64]) -> Builtin<Slice> {
     let all = |values: &[i64]| std::array::from_fn(|i| values.get(i).copied().unwrap_or(0));
-    Slice { rank: begin.len(), begin: all(begin), end: all(end), step: all(step) }
+    let (rank, begin, end) = (begin.len() as u32, all(begin), all(end));
+    let mut desc = weir_slice_desc { struct_size: 0, rank, reserved: 0, begin, end, step: all(step) };
+    Builtin::new(Slice::new(&mut desc, None).unwrap())
 }
 
 #[test]
@@ -153,7 +160,7 @@ fn concat_puts_tensors_side_by_side() {
                     Any::filled(dtype, &shape, i * 77)
                 })
                 .collect();
-            check(&Concat { axis, inputs: inputs.len() }, &inputs, &[], |index| {
+            check(&Builtin::new(Concat { axis, inputs: inputs.len() }), &inputs, &[], |index| {
                 let (mut input, mut from) = (0, index.to_vec());
                 while from[place] >= sizes[input] {
                     from[place] -= sizes[input];
@@ -168,7 +175,7 @@ fn concat_puts_tensors_side_by_side() {
 #[test]
 fn concat_refuses_what_does_not_fit() {
     let f32s = |dims: &[i64]| Desc::new(dtype::F32, dims);
-    let kernel = Concat { axis: 1, inputs: 2 };
+    let kernel = Builtin::new(Concat { axis: 1, inputs: 2 });
     let text = "input 1: expected f32[2,?,4], got f32[2,3,5]";
     assert_eq!(refusal(&kernel, &[f32s(&[2, 3, 4]), f32s(&[2, 3, 5])]), text);
     let text = "input 1: expected f32[2,?], got s32[2,3]";
@@ -178,9 +185,25 @@ fn concat_refuses_what_does_not_fit() {
     assert!(refusal(&kernel, &[huge, huge]).contains("along axis 1 than can be counted"));
 }
 
-fn pad(before: &[i64], after: &[i64], mode: PadMode) -> Pad {
+fn pad(before: &[i64], after: &[i64], mode: PadMode) -> Builtin<Pad> {
+    pad_with(before, after, mode, 1.0)
+}
+
+fn pad_with(before: &[i64], after: &[i64], mode: PadMode, value: f64) -> Builtin<Pad> {
     let all = |values: &[i64]| std::array::from_fn(|i| values.get(i).copied().unwrap_or(0));
-    Pad { rank: before.len(), before: all(before), after: all(after), mode }
+    Builtin::new(Pad { rank: before.len(), before: all(before), after: all(after), mode, value })
+}
+
+fn transpose(order: &[i32]) -> Result<Builtin<Transpose>> {
+    let permutation = std::array::from_fn(|i| order.get(i).copied().unwrap_or(0));
+    let mut desc = weir_transpose_desc { struct_size: 0, rank: order.len() as u32, reserved: 0, permutation };
+    Ok(Builtin::new(Transpose::new(&mut desc, None)?))
+}
+
+fn reshape(dims: &[i64]) -> Result<Builtin<Reshape>> {
+    let all = std::array::from_fn(|i| dims.get(i).copied().unwrap_or(0));
+    let mut desc = weir_reshape_desc { struct_size: 0, rank: dims.len() as u32, reserved: 0, dims: all };
+    Ok(Builtin::new(Reshape::new(&mut desc, None)?))
 }
 
 #[test]
@@ -198,7 +221,7 @@ fn pad_fills_a_margin() {
     ];
     for &(shape, before, after) in cases {
         for dtype in TYPES {
-            for mode in [PadMode::Constant(1.0), PadMode::Edge, PadMode::Reflect] {
+            for mode in [WEIR_PAD_CONSTANT, WEIR_PAD_EDGE, WEIR_PAD_REFLECT] {
                 let one: &[u8] = match dtype {
                     1 => &[0, 0, 0x80, 0x3f],
                     2 => &[1, 0, 0, 0],
@@ -212,10 +235,10 @@ fn pad_fills_a_margin() {
                     for (axis, &i) in index.iter().enumerate() {
                         let (i, size) = (i - before[axis], shape[axis]);
                         from.push(match mode {
-                            PadMode::Constant(_) if !(0..size).contains(&i) => return None,
-                            PadMode::Constant(_) => i,
-                            PadMode::Edge => i.clamp(0, size - 1),
-                            PadMode::Reflect => (size - 1 - (size - 1 - i.abs()).abs()).abs(),
+                            WEIR_PAD_CONSTANT if !(0..size).contains(&i) => return None,
+                            WEIR_PAD_CONSTANT => i,
+                            WEIR_PAD_EDGE => i.clamp(0, size - 1),
+                            WEIR_PAD_REFLECT => (size - 1 - (size - 1 - i.abs()).abs()).abs(),
                         });
                     }
                     Some((0, from))
@@ -224,16 +247,16 @@ fn pad_fills_a_margin() {
         }
     }
     // Only margin.
-    let y = run(&pad(&[1, 2], &[1, 0], PadMode::Constant(-7.0)), &[Any::filled(dtype::S32, &[0, 3], 1)]);
+    let y = run(&pad_with(&[1, 2], &[1, 0], WEIR_PAD_CONSTANT, -7.0), &[Any::filled(dtype::S32, &[0, 3], 1)]);
     assert_eq!(y.integers(), [-7; 10]);
-    let y = run(&pad(&[1, 2], &[1, 0], PadMode::Constant(-7.0)), &[Any::filled(dtype::S32, &[2, 0], 1)]);
+    let y = run(&pad_with(&[1, 2], &[1, 0], WEIR_PAD_CONSTANT, -7.0), &[Any::filled(dtype::S32, &[2, 0], 1)]);
     assert_eq!(y.integers(), [-7; 8]);
 }
 
 #[test]
 fn values_of_a_margin_are_rounded_to_nearest() {
     let margin =
-        |value: f64, dtype: u32| run(&pad(&[1], &[0], PadMode::Constant(value)), &[Any::filled(dtype, &[0], 1)]);
+        |value: f64, dtype: u32| run(&pad_with(&[1], &[0], WEIR_PAD_CONSTANT, value), &[Any::filled(dtype, &[0], 1)]);
     for (value, f16, bf16) in [
         (0.0, 0x0000, 0x0000),
         (-0.0, 0x8000, 0x8000),
@@ -265,7 +288,7 @@ fn values_of_a_margin_are_rounded_to_nearest() {
     assert_eq!(margin(-1e30, dtype::F32).floats(), [-1e30]);
     assert_eq!(margin(-2_147_483_648.0, dtype::S32).integers(), [i32::MIN]);
     let refused =
-        |value: f64, dtype: u32| refusal(&pad(&[1], &[0], PadMode::Constant(value)), &[Desc::new(dtype, &[2])]);
+        |value: f64, dtype: u32| refusal(&pad_with(&[1], &[0], WEIR_PAD_CONSTANT, value), &[Desc::new(dtype, &[2])]);
     let text = "input 0: expected elements that can be 256, the value of the margin, got u8[2]";
     assert_eq!(refused(256.0, dtype::U8), text);
     assert!(refused(-129.0, dtype::S8).starts_with("input 0") && refused(0.5, dtype::S32).starts_with("input 0"));
@@ -276,12 +299,12 @@ fn values_of_a_margin_are_rounded_to_nearest() {
 fn pad_refuses_margins_that_cannot_be_filled() {
     let x = |dims: &[i64]| Desc::new(dtype::F32, dims);
     let text = "input 0: expected at least 4 elements along axis 1 for a margin that mirrors them, got f32[2,3]";
-    assert_eq!(refusal(&pad(&[0, 3], &[0, 0], PadMode::Reflect), &[x(&[2, 3])]), text);
+    assert_eq!(refusal(&pad(&[0, 3], &[0, 0], WEIR_PAD_REFLECT), &[x(&[2, 3])]), text);
     let text = "input 0: expected at least 1 elements along axis 0 for a margin of its edge, got f32[0]";
-    assert_eq!(refusal(&pad(&[0], &[1], PadMode::Edge), &[x(&[0])]), text);
+    assert_eq!(refusal(&pad(&[0], &[1], WEIR_PAD_EDGE), &[x(&[0])]), text);
     let text = "input 0: expected a tensor of rank 1, got f32[2,3]";
-    assert_eq!(refusal(&pad(&[0], &[1], PadMode::Edge), &[x(&[2, 3])]), text);
-    let huge = pad(&[i64::MAX], &[i64::MAX], PadMode::Constant(0.0));
+    assert_eq!(refusal(&pad(&[0], &[1], WEIR_PAD_EDGE), &[x(&[2, 3])]), text);
+    let huge = pad_with(&[i64::MAX], &[i64::MAX], WEIR_PAD_CONSTANT, 0.0);
     assert_eq!(refusal(&huge, &[x(&[3])]), "axis 0 has more elements than can be counted");
 }
 
@@ -298,16 +321,16 @@ fn reshape_keeps_the_elements() {
     ] {
         for dtype in TYPES {
             let x = Any::filled(dtype, shape, 1);
-            let y = run(&Reshape::new(into).unwrap(), std::slice::from_ref(&x));
+            let y = run(&reshape(into).unwrap(), std::slice::from_ref(&x));
             assert_eq!((y.desc.shape(), y.bytes()), (want, x.bytes()));
         }
     }
-    let refused = |shape: &[i64], into: &[i64]| refusal(&Reshape::new(into).unwrap(), &[Desc::new(dtype::F32, shape)]);
+    let refused = |shape: &[i64], into: &[i64]| refusal(&reshape(into).unwrap(), &[Desc::new(dtype::F32, shape)]);
     assert_eq!(refused(&[2, 3], &[7]), "input 0: expected as many elements as f32[7] has, got f32[2,3]");
     assert_eq!(refused(&[2, 3], &[4, -1]), "input 0: expected as many elements as f32[4,?] has, got f32[2,3]");
     assert_eq!(refused(&[0], &[0, -1]), "input 0: expected as many elements as f32[0,?] has, got f32[0]");
     assert!(refused(&[2], &[1 << 40, 1 << 40]).contains("more elements than memory can hold"));
-    let text = |into: &[i64]| Reshape::new(into).unwrap_err().message().to_owned();
+    let text = |into: &[i64]| reshape(into).unwrap_err().message().to_owned();
     assert_eq!(text(&[2, -2]), "desc->dims[1] is -2, expected -1 (the rest), 0 or more");
     assert_eq!(text(&[-1, 3, -1]), "desc->dims[2] is -1, and so is desc->dims[0]");
 }
@@ -330,7 +353,7 @@ fn gather_takes_rows_by_their_numbers() {
             let count = shape.iter().product::<i64>();
             let indices: Vec<i32> = (0..count as i32).map(|i| i * 5 % 7).collect();
             let inputs = [Any::filled(dtype, table, 1), Any::s32(shape, &indices)];
-            check(&Gather { axis }, &inputs, &[], |index| {
+            check(&Builtin::new(Gather { axis }), &inputs, &[], |index| {
                 let number = shape.iter().zip(&index[place..]).fold(0, |number, (&dim, &i)| number * dim + i);
                 let row = i64::from(indices[number as usize]);
                 Some((0, [&index[..place], &[row], &index[place + shape.len()..]].concat()))
@@ -343,7 +366,7 @@ fn gather_takes_rows_by_their_numbers() {
 fn gather_refuses_an_index_by_name() {
     let refused = |table: &[i64], axis: i32, indices: &[i32]| -> Error {
         let inputs = [Any::filled(dtype::F32, table, 1), Any::s32(&[indices.len() as i64], indices)];
-        run_on(&Gather { axis }, &inputs, None).unwrap_err()
+        run_on(&Builtin::new(Gather { axis }), &inputs, None).unwrap_err()
     };
     let error = refused(&[7, 3], 0, &[0, 6, 7, -1]);
     assert_eq!(error.code(), Code::OutOfRange);
@@ -357,9 +380,9 @@ fn gather_refuses_an_index_by_name() {
     assert!(refused(&[2, 0], 0, &[5]).message().contains("element 0 is 5"));
     let table = Desc::new(dtype::F32, &[2, 3]);
     let text = "input 1: expected s32 or s64 elements, got f32[2,3]";
-    assert_eq!(refusal(&Gather { axis: 0 }, &[table, table]), text);
+    assert_eq!(refusal(&Builtin::new(Gather { axis: 0 }), &[table, table]), text);
     let text = "input 0: expected a shape with axis 2, got f32[2,3]";
-    assert_eq!(refusal(&Gather { axis: 2 }, &[table, Desc::new(dtype::S32, &[2])]), text);
+    assert_eq!(refusal(&Builtin::new(Gather { axis: 2 }), &[table, Desc::new(dtype::S32, &[2])]), text);
 }
 
 #[test]
@@ -367,19 +390,19 @@ fn the_same_bytes_on_all_pools() {
     let cube = || Any::filled(dtype::F32, &[17, 33, 71], 1);
     let bytes = || Any::filled(dtype::U8, &[37, 53, 71], 1);
     for order in [&[2, 1, 0], &[0, 2, 1], &[2, 0, 1]] {
-        check_pools(&Transpose::new(order).unwrap(), &[cube()]);
-        check_pools(&Transpose::new(order).unwrap(), &[bytes()]);
+        check_pools(&transpose(order).unwrap(), &[cube()]);
+        check_pools(&transpose(order).unwrap(), &[bytes()]);
     }
     check_pools(&slice(&[16, 2, 70], &[1, 30, 3], &[-2, 3, -1]), &[cube()]);
     check_pools(&slice(&[1, 2, 3], &[36, 50, 60], &[1, 1, 1]), &[bytes()]);
-    for mode in [PadMode::Constant(3.0), PadMode::Reflect, PadMode::Edge] {
+    for mode in [WEIR_PAD_CONSTANT, WEIR_PAD_REFLECT, WEIR_PAD_EDGE] {
         check_pools(&pad(&[1, 2, 3], &[3, 2, 1], mode), &[cube()]);
         check_pools(&pad(&[0, 9, 0], &[0, 5, 0], mode), &[bytes()]);
     }
     for axis in 0..3 {
-        check_pools(&Concat { axis, inputs: 2 }, &[cube(), cube()]);
+        check_pools(&Builtin::new(Concat { axis, inputs: 2 }), &[cube(), cube()]);
         let indices: Vec<i32> = (0..400).map(|i| i * 31 % 37).collect();
-        check_pools(&Gather { axis }, &[bytes(), Any::s32(&[4, 100], &indices)]);
+        check_pools(&Builtin::new(Gather { axis }), &[bytes(), Any::s32(&[4, 100], &indices)]);
     }
-    check_pools(&Reshape::new(&[-1]).unwrap(), &[cube()]);
+    check_pools(&reshape(&[-1]).unwrap(), &[cube()]);
 }

@@ -7,9 +7,13 @@ use crate::kernel::builtin::fixture_elements::{TypedTensor, check_pools, run_on}
 const OPS: [Op; 4] = [Op::WEIR_NORM_LAYER, Op::WEIR_NORM_RMS, Op::WEIR_NORM_BATCH, Op::WEIR_NORM_GROUP];
 const HALVES: [u32; 2] = [dtype::F16, dtype::BF16];
 
-fn norm(op: Op, axis: i32) -> Norm {
+fn operator(op: Op, axis: i32) -> Norm {
     let groups = if op == Op::WEIR_NORM_GROUP { 3 } else { 0 };
-    Norm { op, axis, groups, epsilon: 1e-3, scale: true, shift: true, isa: Isa::best() }
+    Norm { op, axis, groups, epsilon: 1e-3, scale: true, shift: true }
+}
+
+fn norm(op: Op, axis: i32) -> Builtin<Norm> {
+    Builtin::new(operator(op, axis))
 }
 
 /// Numbers from -2 to 2 with an offset.
@@ -31,7 +35,7 @@ fn inputs(kernel: &Norm, dims: &[i64], of: u32, affine: u32) -> Vec<TypedTensor>
         TypedTensor::new(of, dims, &noise(dims.iter().product::<i64>() as usize, seed, offset))
     };
     let others = (1..kernel.num_inputs()).map(|i| {
-        let of = if i <= kernel.statistics() { dtype::F32 } else { affine };
+        let of = if i < kernel.first_affine() { dtype::F32 } else { affine };
         numbers(shape, of, 7 + i as u32, 2.5)
     });
     [numbers(dims, of, 3, 0.7)].into_iter().chain(others).collect()
@@ -41,7 +45,7 @@ fn as_floats(inputs: &[TypedTensor]) -> Vec<TypedTensor> {
     inputs.iter().map(|tensor| TypedTensor::new(dtype::F32, tensor.desc.shape(), &tensor.values())).collect()
 }
 
-fn run(kernel: &Norm, inputs: &[TypedTensor]) -> TypedTensor {
+fn run(kernel: &Builtin<Norm>, inputs: &[TypedTensor]) -> TypedTensor {
     run_on(kernel, &inputs.iter().collect::<Vec<_>>(), None)
 }
 
@@ -55,7 +59,7 @@ fn what_floats_give_rounded_once() {
                 for (scale, shift) in [(false, false), (true, false), (false, true), (true, true)] {
                     for of in HALVES {
                         for affine in [dtype::F32, of] {
-                            let kernel = Norm { isa, scale, shift, ..norm(op, *axis) };
+                            let kernel = Builtin::on(Norm { scale, shift, ..operator(op, *axis) }, isa);
                             let inputs = inputs(&kernel, dims, of, affine);
                             let (got, floats) = (run(&kernel, &inputs).values(), run(&kernel, &as_floats(&inputs)));
                             let want = TypedTensor::new(of, dims, &floats.values()).values();
@@ -76,7 +80,7 @@ fn squares_beyond_the_type_do_not_count() {
             if op == Op::WEIR_NORM_LAYER && of == dtype::BF16 {
                 continue; // squared differences are floats
             }
-            let kernel = Norm { scale: false, shift: false, ..norm(op, 1) };
+            let kernel = Builtin::new(Norm { scale: false, shift: false, ..operator(op, 1) });
             let values: Vec<f64> = (0..40).map(|i| if i % 2 == 0 { size } else { -size }).collect();
             let y = run(&kernel, &[TypedTensor::new(of, &[1, 40], &values)]).values();
             assert!(y.iter().zip(&values).all(|(y, x)| *y == x.signum()), "{of} {op:?}: {y:?}");
@@ -90,8 +94,8 @@ fn a_nan_spreads_through_its_row() {
         let mut x = noise(120, 5, 0.0);
         (x[45], x[100]) = (f64::NAN, f64::INFINITY);
         for op in [Op::WEIR_NORM_LAYER, Op::WEIR_NORM_GROUP] {
-            let kernel =
-                Norm { scale: false, shift: false, groups: usize::from(op == Op::WEIR_NORM_GROUP), ..norm(op, 1) };
+            let groups = usize::from(op == Op::WEIR_NORM_GROUP);
+            let kernel = Builtin::new(Norm { scale: false, shift: false, groups, ..operator(op, 1) });
             let y = run(&kernel, &[TypedTensor::new(of, &[3, 40], &x)]).values();
             for (i, y) in y.iter().enumerate() {
                 assert_eq!(y.is_nan(), i >= 40, "{of} {op:?} {i}: {y}");
@@ -110,7 +114,7 @@ fn the_same_bits_on_all_pools_and_levels() {
                 check_pools(&kernel, &inputs.iter().collect::<Vec<_>>());
                 let want = run(&kernel, &inputs);
                 for isa in Isa::available() {
-                    assert!(run(&Norm { isa, ..kernel }, &inputs).words == want.words, "{op:?} of {of} on {isa:?}");
+                    assert!(run(&Builtin::on(*kernel, isa), &inputs).words == want.words, "{op:?} of {of} on {isa:?}");
                 }
             }
         }

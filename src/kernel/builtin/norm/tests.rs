@@ -5,8 +5,12 @@ use crate::kernel::builtin::fixture::{WordTensor, check_pools, refusal, run};
 
 const OPS: [Op; 4] = [Op::WEIR_NORM_LAYER, Op::WEIR_NORM_RMS, Op::WEIR_NORM_BATCH, Op::WEIR_NORM_GROUP];
 
-fn norm(op: Op, axis: i32, groups: usize) -> Norm {
-    Norm { op, axis, groups, epsilon: 1e-3, scale: true, shift: true, isa: Isa::best() }
+fn operator(op: Op, axis: i32, groups: usize) -> Norm {
+    Norm { op, axis, groups, epsilon: 1e-3, scale: true, shift: true }
+}
+
+fn norm(op: Op, axis: i32, groups: usize) -> Builtin<Norm> {
+    Builtin::new(operator(op, axis, groups))
 }
 
 /// x, and the kernel's other inputs.
@@ -29,7 +33,7 @@ fn reference(kernel: &Norm, inputs: &[WordTensor]) -> Vec<f64> {
     let (x, inner) = (wide(0), dims[at + 1..].iter().product::<i64>() as usize);
     let channels = dims[at] as usize;
     let others: Vec<_> = (1..inputs.len()).map(wide).collect();
-    let first = kernel.statistics();
+    let first = kernel.first_affine() - 1;
     let epsilon = f64::from(kernel.epsilon);
     let len = match kernel.op {
         Op::WEIR_NORM_GROUP => channels / kernel.groups * inner,
@@ -61,7 +65,7 @@ fn reference(kernel: &Norm, inputs: &[WordTensor]) -> Vec<f64> {
         .collect()
 }
 
-fn check(kernel: &Norm, dims: &[i64]) {
+fn check(kernel: &Builtin<Norm>, dims: &[i64]) {
     let inputs = inputs(kernel, dims);
     let y = run(kernel, &inputs).floats();
     let want = reference(kernel, &inputs);
@@ -93,7 +97,7 @@ fn every_normalisation_on_every_level() {
                 ];
                 for &(dims, axis, groups) in cases {
                     let groups = if op == Op::WEIR_NORM_GROUP { groups } else { 0 };
-                    check(&Norm { isa, scale, shift, ..norm(op, axis, groups) }, dims);
+                    check(&Builtin::on(Norm { scale, shift, ..operator(op, axis, groups) }, isa), dims);
                 }
             }
         }
@@ -116,7 +120,7 @@ fn a_nan_spreads_as_far_as_its_statistics() {
     let mut x = vec![1.0; 40];
     x[3] = f32::NAN;
     x[30] = f32::INFINITY;
-    let plain = |op, axis, groups| Norm { scale: false, shift: false, ..norm(op, axis, groups) };
+    let plain = |op, axis, groups| Builtin::new(Norm { scale: false, shift: false, ..operator(op, axis, groups) });
     for (kernel, bad) in
         [(plain(Op::WEIR_NORM_LAYER, 1, 0), [0..10, 30..40]), (plain(Op::WEIR_NORM_GROUP, 1, 2), [0..5, 30..35])]
     {
@@ -137,7 +141,7 @@ fn the_same_bits_on_all_pools_and_levels() {
             check_pools(&kernel, &inputs);
             let want = run(&kernel, &inputs);
             for isa in Isa::available() {
-                assert!(run(&Norm { isa, ..kernel }, &inputs).bits() == want.bits(), "{op:?} on {isa:?}");
+                assert!(run(&Builtin::on(*kernel, isa), &inputs).bits() == want.bits(), "{op:?} on {isa:?}");
             }
         }
     }

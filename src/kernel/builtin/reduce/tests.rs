@@ -1,9 +1,11 @@
 //! Reductions against their definition in f64: the shapes of the conformance set, all types, every level, all pools.
 
 use super::*;
+use crate::base::desc::MAX_RANK;
 use crate::kernel::builtin::fixture::refusal;
 use crate::kernel::builtin::movement::fixture::{Any, check_pools, run};
 use crate::kernel::vector::convert::{self, Stored};
+use crate::ops::Operator;
 
 const INF: f32 = f32::INFINITY;
 const NAN: f32 = f32::NAN;
@@ -19,10 +21,14 @@ const NUMBERS: [Op; 9] = [
     Op::WEIR_REDUCE_NORM_POWER_SUM,
 ];
 
-fn reduce(op: Op, axes: &[i32]) -> Reduce {
+fn operator(op: Op, axes: &[i32]) -> Reduce {
     let mut all = [0; MAX_RANK];
     all[..axes.len()].copy_from_slice(axes);
-    Reduce { op, axes: all, num_axes: axes.len(), keep_dims: false, squares: true, eps: 0.5, isa: Isa::best() }
+    Reduce { op, axes: all, num_axes: axes.len(), keep_dims: false, squares: true, eps: 0.5 }
+}
+
+fn reduce(op: Op, axes: &[i32]) -> Builtin<Reduce> {
+    Builtin::new(operator(op, axes))
 }
 
 /// A tensor of a type with these values, and the values rounded to the type.
@@ -166,7 +172,7 @@ const SHAPES: &[(&[i64], &[i32])] = &[
     (&[3, 4096 + 4], &[1]),
 ];
 
-fn check(kernel: Reduce, of: u32, dims: &[i64], axes: &[i32], tolerance: f64) {
+fn check(kernel: Builtin<Reduce>, of: u32, dims: &[i64], axes: &[i32], tolerance: f64) {
     let count: i64 = dims.iter().product();
     let values = data(kernel.op, of, count as usize, count as usize / 2);
     let (x, values) = tensor(of, dims, &values);
@@ -191,7 +197,7 @@ fn every_operation_on_every_shape_and_level() {
                     for squares in [false, true] {
                         let is_norm = op as u32 >= Op::WEIR_REDUCE_NORM_MAX as u32;
                         if is_norm || squares {
-                            let kernel = Reduce { squares, isa, ..reduce(op, axes) };
+                            let kernel = Builtin::on(Reduce { squares, ..operator(op, axes) }, isa);
                             check(
                                 kernel,
                                 of,
@@ -226,7 +232,7 @@ fn places_are_those_of_the_first_of_equals_and_the_first_nan() {
                         *x = [NAN, INF, -INF, -0.0, 0.0, *x][(i * 7 % 1009).min(5)];
                     }
                     let (x, values) = tensor(of, dims, &values);
-                    let got = run(&Reduce { isa, ..reduce(op, axes) }, &[x]).integers();
+                    let got = run(&Builtin::on(operator(op, axes), isa), &[x]).integers();
                     let want: Vec<i32> = groups(dims, axes, &values).iter().map(|x| place(x, least)).collect();
                     assert_eq!(got, want, "{isa:?} {op:?} of {of} {dims:?} {axes:?}");
                 }
@@ -246,9 +252,9 @@ fn special_values_count_wherever_they_are() {
                     x[at] = value;
                     let twice: Vec<f32> = x.iter().flat_map(|&x| [x, x]).collect();
                     for op in NUMBERS {
-                        let row = run(&Reduce { isa, ..reduce(op, &[0]) }, &[Any::f32(&[len as i64], &x)]).floats();
+                        let row = run(&Builtin::on(operator(op, &[0]), isa), &[Any::f32(&[len as i64], &x)]).floats();
                         let columns =
-                            run(&Reduce { isa, ..reduce(op, &[0]) }, &[Any::f32(&[len as i64, 2], &twice)]).floats();
+                            run(&Builtin::on(operator(op, &[0]), isa), &[Any::f32(&[len as i64, 2], &twice)]).floats();
                         let want = reference(&reduce(op, &[]), &x);
                         for got in [row[0], columns[0], columns[1]] {
                             assert!(
@@ -277,10 +283,9 @@ fn long_sums_are_exact_and_the_same_on_every_level() {
         for axes in [&[][..], &[0], &[-1], &[0, -1]] {
             let axes = if dims.len() == 1 { &[][..] } else { axes };
             for op in [Op::WEIR_REDUCE_SUM, Op::WEIR_REDUCE_MAX, Op::WEIR_REDUCE_NORM_SUM] {
-                let portable =
-                    run(&Reduce { isa: Isa::Portable, ..reduce(op, axes) }, std::slice::from_ref(&x)).bytes();
+                let portable = run(&Builtin::on(operator(op, axes), Isa::Portable), std::slice::from_ref(&x)).bytes();
                 for isa in Isa::available() {
-                    let got = run(&Reduce { isa, ..reduce(op, axes) }, std::slice::from_ref(&x)).bytes();
+                    let got = run(&Builtin::on(operator(op, axes), isa), std::slice::from_ref(&x)).bytes();
                     assert!(got == portable, "{isa:?} {op:?} {dims:?} {axes:?}");
                 }
             }
@@ -303,11 +308,11 @@ fn nothing_gives_what_the_operation_begins_with() {
 #[test]
 fn axes_stay_as_ones_on_request() {
     let x = Desc::new(dtype::BF16, &[2, 3, 4]);
-    let kept = |axes: &[i32], op| Reduce { keep_dims: true, ..reduce(op, axes) }.infer(&[x]).unwrap()[0];
+    let kept = |axes: &[i32], op| Reduce { keep_dims: true, ..operator(op, axes) }.output(&[x]).unwrap();
     assert_eq!(kept(&[-1, 0], Op::WEIR_REDUCE_SUM), Desc::new(dtype::BF16, &[1, 3, 1]));
     assert_eq!(kept(&[], Op::WEIR_REDUCE_MAX), Desc::new(dtype::BF16, &[1, 1, 1]));
     assert_eq!(kept(&[1], Op::WEIR_REDUCE_ARGMIN), Desc::new(dtype::S32, &[2, 1, 4]));
-    assert_eq!(reduce(Op::WEIR_REDUCE_SUM, &[]).infer(&[x]).unwrap()[0], Desc::new(dtype::BF16, &[]));
+    assert_eq!(operator(Op::WEIR_REDUCE_SUM, &[]).output(&[x]).unwrap(), Desc::new(dtype::BF16, &[]));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::kernel::builtin::movement::fixture::{Any, check_pools, run};
+use crate::kernel::vector::isa::Isa;
 
 /// A tensor of a type with these values, and the values rounded to the type.
 fn tensor(of: u32, dims: &[i64], values: &[f32]) -> (Any, Vec<f32>) {
@@ -44,7 +45,7 @@ fn data(count: usize) -> Vec<f32> {
         .collect()
 }
 
-fn check(kernel: &Softmax, of: u32, dims: &[i64]) {
+fn check(kernel: &Builtin<Softmax>, of: u32, dims: &[i64]) {
     let (x, values) = tensor(of, dims, &data(dims.iter().product::<i64>() as usize));
     let y = floats(&run(kernel, &[x]));
     let at = kernel.axis as usize;
@@ -78,7 +79,7 @@ fn every_type_on_every_level() {
                 for dims in
                     [&[16, 16][..], &[25, 10], &[2, 5, 17, 3], &[1, 16, 2, 12], &[2, 113], &[3, 1, 70], &[1, 1, 1100]]
                 {
-                    (0..dims.len() as i32).for_each(|axis| check(&Softmax { axis, log, isa }, of, dims));
+                    (0..dims.len() as i32).for_each(|axis| check(&Builtin::on(Softmax { axis, log }, isa), of, dims));
                 }
             }
         }
@@ -94,8 +95,9 @@ fn infinities_and_nan() {
     for isa in Isa::available() {
         for of in [dtype::F32, dtype::F16, dtype::BF16] {
             for log in [false, true] {
-                let along =
-                    |axis, dims: &[i64], x: &[f32]| floats(&run(&Softmax { axis, log, isa }, &[tensor(of, dims, x).0]));
+                let along = |axis, dims: &[i64], x: &[f32]| {
+                    floats(&run(&Builtin::on(Softmax { axis, log }, isa), &[tensor(of, dims, x).0]))
+                };
                 let (by_rows, by_columns) = (along(1, &[5, 3], rows.as_flattened()), along(0, &[3, 5], &columns));
                 for (i, row) in rows.iter().enumerate() {
                     for j in 0..3 {
@@ -134,8 +136,8 @@ fn the_same_bits_on_all_pools() {
     for of in [dtype::F32, dtype::F16, dtype::BF16] {
         for axis in 0..3 {
             let x = tensor(of, &[17, 33, 71], &data(17 * 33 * 71)).0;
-            check_pools(&Softmax { axis, log: true, isa: Isa::best() }, std::slice::from_ref(&x));
-            check_pools(&Softmax { axis, log: false, isa: Isa::best() }, &[x]);
+            check_pools(&Builtin::new(Softmax { axis, log: true }), std::slice::from_ref(&x));
+            check_pools(&Builtin::new(Softmax { axis, log: false }), &[x]);
         }
     }
 }

@@ -3,26 +3,38 @@
 
 use super::*;
 
-const OPS: [Op; 12] =
-    [Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Min, Op::Max, Op::Eq, Op::Ne, Op::Lt, Op::Le, Op::Gt, Op::Ge];
+const OPS: [Op; 12] = [
+    Op::WEIR_BINARY_ADD,
+    Op::WEIR_BINARY_SUB,
+    Op::WEIR_BINARY_MUL,
+    Op::WEIR_BINARY_DIV,
+    Op::WEIR_BINARY_MIN,
+    Op::WEIR_BINARY_MAX,
+    Op::WEIR_BINARY_EQ,
+    Op::WEIR_BINARY_NE,
+    Op::WEIR_BINARY_LT,
+    Op::WEIR_BINARY_LE,
+    Op::WEIR_BINARY_GT,
+    Op::WEIR_BINARY_GE,
+];
 
 fn reference(op: Op, a: f32, b: f32) -> f32 {
     let truth = |holds: bool| f32::from(u8::from(holds));
     match op {
-        Op::Add => a + b,
-        Op::Sub => a - b,
-        Op::Mul => a * b,
-        Op::Div => a / b,
-        Op::Min | Op::Max if a.is_nan() || b.is_nan() => f32::NAN,
-        Op::Min => a.min(b),
-        Op::Max => a.max(b),
-        Op::Pow => a.powf(b),
-        Op::Eq => truth(a == b),
-        Op::Ne => truth(a != b),
-        Op::Lt => truth(a < b),
-        Op::Le => truth(a <= b),
-        Op::Gt => truth(a > b),
-        Op::Ge => truth(a >= b),
+        Op::WEIR_BINARY_ADD => a + b,
+        Op::WEIR_BINARY_SUB => a - b,
+        Op::WEIR_BINARY_MUL => a * b,
+        Op::WEIR_BINARY_DIV => a / b,
+        Op::WEIR_BINARY_MIN | Op::WEIR_BINARY_MAX if a.is_nan() || b.is_nan() => f32::NAN,
+        Op::WEIR_BINARY_MIN => a.min(b),
+        Op::WEIR_BINARY_MAX => a.max(b),
+        Op::WEIR_BINARY_POW => a.powf(b),
+        Op::WEIR_BINARY_EQ => truth(a == b),
+        Op::WEIR_BINARY_NE => truth(a != b),
+        Op::WEIR_BINARY_LT => truth(a < b),
+        Op::WEIR_BINARY_LE => truth(a <= b),
+        Op::WEIR_BINARY_GT => truth(a > b),
+        Op::WEIR_BINARY_GE => truth(a >= b),
     }
 }
 
@@ -78,12 +90,12 @@ fn integers_wrap_round_and_saturate() {
         integers(op, &a, &mut y);
         y
     };
-    assert_eq!(of(Op::Add)[..2], [i32::MIN, i32::MAX]);
-    assert_eq!(of(Op::Sub)[2..4], [5, -9]);
-    assert_eq!(of(Op::Mul)[8], 0);
-    assert_eq!(of(Op::Div), [i32::MAX, i32::MAX, 4, -4, 2, i32::MAX, i32::MIN, 0, 1 << 28, 16_777_217]);
-    assert_eq!((of(Op::Min)[0], of(Op::Max)[0]), (1, i32::MAX));
+    assert_eq!(of(Op::WEIR_BINARY_ADD)[..2], [i32::MIN, i32::MAX]);
+    assert_eq!(of(Op::WEIR_BINARY_SUB)[2..4], [5, -9]);
+    assert_eq!(of(Op::WEIR_BINARY_MUL)[8], 0);
+    assert_eq!(of(Op::WEIR_BINARY_DIV), [i32::MAX, i32::MAX, 4, -4, 2, i32::MAX, i32::MIN, 0, 1 << 28, 16_777_217]);
+    assert_eq!((of(Op::WEIR_BINARY_MIN)[0], of(Op::WEIR_BINARY_MAX)[0]), (1, i32::MAX));
     let mut less = vec![Bool(9); a.len()];
-    compare_integers(Op::Lt, &[16_777_216, 3], &[16_777_217, 3], &mut less[..2]);
+    compare_integers(Op::WEIR_BINARY_LT, &[16_777_216, 3], &[16_777_217, 3], &mut less[..2]);
     assert_eq!(less[..3], [Bool(1), Bool(0), Bool(9)]);
 }

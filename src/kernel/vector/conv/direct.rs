@@ -4,6 +4,7 @@
 //! Determinism: an element is the chain over channels and taps in order. The shape decides which elements are computed
 //! with vectors.
 
+use super::super::activation;
 use super::super::isa::Isa;
 use super::super::lanes::Vector;
 use super::super::site::{MatrixMut, Site};
@@ -44,7 +45,7 @@ pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f
                 };
                 let source = OutputRow { conv, x: of.x, weights, bias, row };
                 source.compute(isa, line);
-                conv.activation.apply(isa, line);
+                activation::apply(conv.activation, isa, line);
             }
         }
         Ok(())

@@ -196,7 +196,7 @@ fn by_rows(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>,
                     }),
                 }
             }
-            conv.activation.apply(isa, out);
+            super::activation::apply(conv.activation, isa, out);
             item += count;
         }
         Ok(())

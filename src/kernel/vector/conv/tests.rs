@@ -38,7 +38,7 @@ fn reference(conv: &ConvShape, data: &Data<'_>) -> Vec<f64> {
                         sum += f64::from(data.x[at]) * f64::from(data.weights[filter * conv.depth() + k]);
                     }
                 }
-                out.push(if conv.activation == Activation::Relu { sum.max(0.0) } else { sum });
+                out.push(if conv.activation == Activation::WEIR_ACTIVATION_RELU { sum.max(0.0) } else { sum });
             }
         }
     }
@@ -94,12 +94,12 @@ fn patches_in_panels() {
                 filters: 5,
                 rows,
                 columns,
-                activation: Activation::Relu,
+                activation: Activation::WEIR_ACTIVATION_RELU,
             };
             check(&conv, ConvAlgorithm::Panels);
         }
     }
-    let activation = Activation::None;
+    let activation = Activation::WEIR_ACTIVATION_NONE;
     // Several K blocks, several blocks of columns; and the image itself as the matrix.
     let long = ConvShape {
         images: 1,
@@ -122,7 +122,15 @@ fn patches_in_rows() {
     for columns in axes(9).into_iter().filter(|axis| axis.output <= 4) {
         let rows = axis(4, 3, 1, 1, (0, 1));
         check(
-            &ConvShape { images: 2, groups: 2, channels: 3, filters: 37, rows, columns, activation: Activation::Relu },
+            &ConvShape {
+                images: 2,
+                groups: 2,
+                channels: 3,
+                filters: 37,
+                rows,
+                columns,
+                activation: Activation::WEIR_ACTIVATION_RELU,
+            },
             ConvAlgorithm::Rows,
         );
     }
@@ -135,7 +143,7 @@ fn patches_in_rows() {
         filters: 258,
         rows: Axis::ONE,
         columns,
-        activation: Activation::None,
+        activation: Activation::WEIR_ACTIVATION_NONE,
     };
     check(&signal, ConvAlgorithm::Rows);
 }
@@ -146,7 +154,15 @@ fn without_patches() {
         for (channels, filters) in [(1, 1), (3, 2)] {
             let rows = axis(5, 3, 2, 1, (1, 1));
             check(
-                &ConvShape { images: 2, groups: 3, channels, filters, rows, columns, activation: Activation::Relu },
+                &ConvShape {
+                    images: 2,
+                    groups: 3,
+                    channels,
+                    filters,
+                    rows,
+                    columns,
+                    activation: Activation::WEIR_ACTIVATION_RELU,
+                },
                 ConvAlgorithm::Direct,
             );
         }

@@ -1,104 +1,92 @@
 //! The unary elementwise functions.
 
-use super::{Formula, map};
+use super::{BLOCK, Formula, map};
+use crate::base::dtype;
+use crate::kernel::vector::convert::{self, Stored};
+use crate::kernel::vector::elements::ElementPair;
 use crate::kernel::vector::functions::*;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::real::Real;
+use crate::ops::{Eltwise, weir_eltwise_op_value as Op};
 
-/// The function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
-    Relu,
-    Elu,
-    GeluErf,
-    GeluTanh,
-    Tanh,
-    Sigmoid,
-    Swish,
-    Exp,
-    Log,
-    Sqrt,
-    Square,
-    Abs,
-    Neg,
-    Clip,
-    Linear,
-    Pow,
-    HardSigmoid,
-    HardSwish,
-    Round,
-    Mish,
-    Softplus,
+/// y = f(x).
+pub fn apply<T: Stored>(isa: Isa, f: &Eltwise, mut elements: ElementPair<'_, T, T>) {
+    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    let len = elements.num_elements();
+    let (x, y) = elements.addresses();
+    if T::DTYPE == dtype::F32 {
+        // SAFETY: both are floats, and the pair's; the processor has the level.
+        return unsafe { function(f, isa, x.cast(), y.cast(), len) };
+    }
+    let mut floats = [0.0; BLOCK];
+    for at in (0..len).step_by(BLOCK) {
+        let block = &mut floats[..BLOCK.min(len - at)];
+        // SAFETY: the pair's elements from `at` on; the slice to read is gone when the one to write is made.
+        unsafe { convert::widen(isa, std::slice::from_raw_parts(x.add(at), block.len()), block) };
+        let data = block.as_mut_ptr();
+        // SAFETY: in place, on a processor with the level.
+        unsafe { function(f, isa, data, data, block.len()) };
+        // SAFETY: as above.
+        convert::narrow(isa, block, unsafe { std::slice::from_raw_parts_mut(y.add(at), block.len()) });
+    }
 }
 
-/// A function with its parameters, if it has any.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Eltwise {
-    pub op: Op,
-    pub alpha: f32,
-    pub beta: f32,
-}
-
-impl Eltwise {
-    /// y = f(x) for `len` floats.
-    ///
-    /// # Safety
-    /// As of `map`.
-    pub(super) unsafe fn map(&self, isa: Isa, x: *const f32, y: *mut f32, len: usize) {
-        let Eltwise { op, alpha, beta } = *self;
-        // SAFETY: as demanded of the caller.
-        unsafe {
-            if alpha == 0.0 && self.level(isa, x, y, len) {
-                return;
-            }
-            match op {
-                Op::Relu if alpha == 0.0 => map(isa, Relu, x, y, len),
-                Op::Relu => map(isa, LeakyRelu(alpha), x, y, len),
-                Op::Elu => map(isa, Elu(alpha), x, y, len),
-                Op::GeluErf => map(isa, GeluErf, x, y, len),
-                Op::GeluTanh => map(isa, GeluTanh, x, y, len),
-                Op::Tanh => map(isa, Tanh, x, y, len),
-                Op::Sigmoid => map(isa, Sigmoid, x, y, len),
-                Op::Swish => map(isa, Swish(alpha), x, y, len),
-                Op::Exp => map(isa, Exp, x, y, len),
-                Op::Log => map(isa, Log, x, y, len),
-                Op::Sqrt => map(isa, Sqrt, x, y, len),
-                Op::Square => map(isa, Square, x, y, len),
-                Op::Abs => map(isa, Abs, x, y, len),
-                Op::Neg => map(isa, Neg, x, y, len),
-                Op::Clip => map(isa, Clip(alpha, beta), x, y, len),
-                Op::Linear => map(isa, Linear(alpha, beta), x, y, len),
-                Op::Pow => power(isa, alpha, beta, x, y, len),
-                Op::HardSigmoid => map(isa, HardSigmoid(alpha, beta), x, y, len),
-                Op::HardSwish => map(isa, HardSwish(alpha, beta), x, y, len),
-                Op::Round => map(isa, Round, x, y, len),
-                Op::Mish => map(isa, Mish, x, y, len),
-                Op::Softplus => map(isa, Softplus(alpha), x, y, len),
-            }
+/// y = f(x) for `len` floats.
+///
+/// # Safety
+/// As of `map`.
+unsafe fn function(of: &Eltwise, isa: Isa, x: *const f32, y: *mut f32, len: usize) {
+    let Eltwise { op, alpha, beta } = *of;
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        if alpha == 0.0 && level(of, isa, x, y, len) {
+            return;
+        }
+        match op {
+            Op::WEIR_ELTWISE_RELU if alpha == 0.0 => map(isa, Relu, x, y, len),
+            Op::WEIR_ELTWISE_RELU => map(isa, LeakyRelu(alpha), x, y, len),
+            Op::WEIR_ELTWISE_ELU => map(isa, Elu(alpha), x, y, len),
+            Op::WEIR_ELTWISE_GELU_ERF => map(isa, GeluErf, x, y, len),
+            Op::WEIR_ELTWISE_GELU_TANH => map(isa, GeluTanh, x, y, len),
+            Op::WEIR_ELTWISE_TANH => map(isa, Tanh, x, y, len),
+            Op::WEIR_ELTWISE_SIGMOID => map(isa, Sigmoid, x, y, len),
+            Op::WEIR_ELTWISE_SWISH => map(isa, Swish(alpha), x, y, len),
+            Op::WEIR_ELTWISE_EXP => map(isa, Exp, x, y, len),
+            Op::WEIR_ELTWISE_LOG => map(isa, Log, x, y, len),
+            Op::WEIR_ELTWISE_SQRT => map(isa, Sqrt, x, y, len),
+            Op::WEIR_ELTWISE_SQUARE => map(isa, Square, x, y, len),
+            Op::WEIR_ELTWISE_ABS => map(isa, Abs, x, y, len),
+            Op::WEIR_ELTWISE_NEG => map(isa, Neg, x, y, len),
+            Op::WEIR_ELTWISE_CLIP => map(isa, Clip(alpha, beta), x, y, len),
+            Op::WEIR_ELTWISE_LINEAR => map(isa, Linear(alpha, beta), x, y, len),
+            Op::WEIR_ELTWISE_POW => power(isa, alpha, beta, x, y, len),
+            Op::WEIR_ELTWISE_HARDSIGMOID => map(isa, HardSigmoid(alpha, beta), x, y, len),
+            Op::WEIR_ELTWISE_HARDSWISH => map(isa, HardSwish(alpha, beta), x, y, len),
+            Op::WEIR_ELTWISE_ROUND => map(isa, Round, x, y, len),
+            Op::WEIR_ELTWISE_MISH => map(isa, Mish, x, y, len),
+            Op::WEIR_ELTWISE_SOFTPLUS => map(isa, Softplus(alpha), x, y, len),
         }
     }
 }
 
-impl Eltwise {
-    /// The functions that become a constant, or a multiple of x, if alpha is 0, computed so that they have the right
-    /// limits at the infinities, where the product alpha x is NaN. False for other functions.
-    ///
-    /// # Safety
-    /// As of `map`.
-    unsafe fn level(&self, isa: Isa, x: *const f32, y: *mut f32, len: usize) -> bool {
-        let factor = self.beta.clamp(0.0, 1.0);
-        // SAFETY: as demanded of the caller.
-        unsafe {
-            match self.op {
-                Op::Swish => map(isa, Linear(0.5, 0.0), x, y, len),
-                Op::HardSigmoid => map(isa, Level(factor), x, y, len),
-                Op::HardSwish if factor == 0.0 => map(isa, Level(0.0), x, y, len),
-                Op::HardSwish => map(isa, Linear(factor, 0.0), x, y, len),
-                _ => return false,
-            }
+/// The functions that become a constant, or a multiple of x, if alpha is 0, computed so that they have the right
+/// limits at the infinities, where the product alpha x is NaN. False for other functions.
+///
+/// # Safety
+/// As of `map`.
+unsafe fn level(of: &Eltwise, isa: Isa, x: *const f32, y: *mut f32, len: usize) -> bool {
+    let factor = of.beta.clamp(0.0, 1.0);
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        match of.op {
+            Op::WEIR_ELTWISE_SWISH => map(isa, Linear(0.5, 0.0), x, y, len),
+            Op::WEIR_ELTWISE_HARDSIGMOID => map(isa, Level(factor), x, y, len),
+            Op::WEIR_ELTWISE_HARDSWISH if factor == 0.0 => map(isa, Level(0.0), x, y, len),
+            Op::WEIR_ELTWISE_HARDSWISH => map(isa, Linear(factor, 0.0), x, y, len),
+            _ => return false,
         }
-        true
     }
+    true
 }
 
 /// alpha * x^beta: with roots and products for common exponents, else by the C library.

@@ -2,7 +2,10 @@
 #![forbid(unsafe_code)]
 
 use super::*;
+use crate::kernel::vector::convert::{self, Stored};
+use crate::kernel::vector::elements::ElementPair;
 use crate::memory::{Bf16, F16};
+use crate::ops::{Eltwise, weir_eltwise_op_value as Op};
 
 fn made(op: Op, alpha: f32, beta: f32) -> Eltwise {
     Eltwise { op, alpha, beta }
@@ -17,30 +20,30 @@ fn cases() -> Vec<(Eltwise, f64)> {
     };
     let quarters: Vec<(f32, f32)> =
         [0.0, 0.25, -0.25].iter().flat_map(|&a| [0.0, 0.25, -0.25].map(|b| (a, b))).collect();
-    add(Relu, 1.2e-7, &[(0.0, 0.0), (0.25, 0.0), (-0.25, 0.0)]);
-    add(Elu, 2.5e-7, &[(0.0, 0.0), (0.25, 0.0), (-0.25, 0.0), (1.0, 0.0)]);
-    add(GeluErf, 2e-6, &[(0.0, 0.0)]);
-    add(GeluTanh, 4e-6, &[(0.0, 0.0)]);
-    add(Tanh, 3e-7, &[(0.0, 0.0)]);
-    add(Sigmoid, 2.5e-7, &[(0.0, 0.0)]);
-    add(Swish, 4e-7, &[(1.0, 0.0), (-2.0, 0.0), (0.0, 0.0)]);
-    add(Exp, 1.3e-7, &[(0.0, 0.0)]);
-    add(Log, 2e-7, &[(0.0, 0.0)]);
-    add(Sqrt, 6e-8, &[(0.0, 0.0)]);
-    add(Square, 6e-8, &[(0.0, 0.0)]);
-    add(Abs, 0.0, &[(0.0, 0.0)]);
-    add(Neg, 0.0, &[(0.0, 0.0)]);
-    add(Clip, 0.0, &quarters);
-    add(Clip, 0.0, &[(-2.0, 3.0), (f32::NEG_INFINITY, 1.0)]);
-    add(Linear, 1.3e-7, &quarters);
-    add(Linear, 1.3e-7, &[(-2.0, 3.0)]);
-    add(HardSigmoid, 1.3e-7, &[(0.2, 0.5), (1.0 / 6.0, 3.0), (0.0, 0.3), (-0.0, 7.0)]);
-    add(HardSwish, 2e-7, &[(1.0 / 6.0, 0.5), (0.0, 0.3), (0.0, 0.0), (0.0, 2.0)]);
-    add(Round, 0.0, &[(0.0, 0.0)]);
-    add(Mish, 5e-7, &[(0.0, 0.0)]);
-    add(Softplus, 3e-7, &[(-1.0, 0.0), (1.0, 0.0), (2.0, 0.0)]);
+    add(WEIR_ELTWISE_RELU, 1.2e-7, &[(0.0, 0.0), (0.25, 0.0), (-0.25, 0.0)]);
+    add(WEIR_ELTWISE_ELU, 2.5e-7, &[(0.0, 0.0), (0.25, 0.0), (-0.25, 0.0), (1.0, 0.0)]);
+    add(WEIR_ELTWISE_GELU_ERF, 2e-6, &[(0.0, 0.0)]);
+    add(WEIR_ELTWISE_GELU_TANH, 4e-6, &[(0.0, 0.0)]);
+    add(WEIR_ELTWISE_TANH, 3e-7, &[(0.0, 0.0)]);
+    add(WEIR_ELTWISE_SIGMOID, 2.5e-7, &[(0.0, 0.0)]);
+    add(WEIR_ELTWISE_SWISH, 4e-7, &[(1.0, 0.0), (-2.0, 0.0), (0.0, 0.0)]);
+    add(WEIR_ELTWISE_EXP, 1.3e-7, &[(0.0, 0.0)]);
+    add(WEIR_ELTWISE_LOG, 2e-7, &[(0.0, 0.0)]);
+    add(WEIR_ELTWISE_SQRT, 6e-8, &[(0.0, 0.0)]);
+    add(WEIR_ELTWISE_SQUARE, 6e-8, &[(0.0, 0.0)]);
+    add(WEIR_ELTWISE_ABS, 0.0, &[(0.0, 0.0)]);
+    add(WEIR_ELTWISE_NEG, 0.0, &[(0.0, 0.0)]);
+    add(WEIR_ELTWISE_CLIP, 0.0, &quarters);
+    add(WEIR_ELTWISE_CLIP, 0.0, &[(-2.0, 3.0), (f32::NEG_INFINITY, 1.0)]);
+    add(WEIR_ELTWISE_LINEAR, 1.3e-7, &quarters);
+    add(WEIR_ELTWISE_LINEAR, 1.3e-7, &[(-2.0, 3.0)]);
+    add(WEIR_ELTWISE_HARDSIGMOID, 1.3e-7, &[(0.2, 0.5), (1.0 / 6.0, 3.0), (0.0, 0.3), (-0.0, 7.0)]);
+    add(WEIR_ELTWISE_HARDSWISH, 2e-7, &[(1.0 / 6.0, 0.5), (0.0, 0.3), (0.0, 0.0), (0.0, 2.0)]);
+    add(WEIR_ELTWISE_ROUND, 0.0, &[(0.0, 0.0)]);
+    add(WEIR_ELTWISE_MISH, 5e-7, &[(0.0, 0.0)]);
+    add(WEIR_ELTWISE_SOFTPLUS, 3e-7, &[(-1.0, 0.0), (1.0, 0.0), (2.0, 0.0)]);
     add(
-        Pow,
+        WEIR_ELTWISE_POW,
         3e-7,
         &[
             (1.0, -1.0),
@@ -80,44 +83,46 @@ fn reference(f: &Eltwise, x: f64) -> f64 {
     let times = |factor: f64| if factor == 0.0 { 0.0 } else { x * factor };
     let softplus = |x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p();
     match f.op {
-        _ if x.is_nan() && !(f.op == Op::Pow && beta == 0.0) => x,
-        Op::Relu => {
+        _ if x.is_nan() && !(f.op == Op::WEIR_ELTWISE_POW && beta == 0.0) => x,
+        Op::WEIR_ELTWISE_RELU => {
             if x < 0.0 {
                 times(alpha)
             } else {
                 x
             }
         }
-        Op::Elu => {
+        Op::WEIR_ELTWISE_ELU => {
             if x < 0.0 {
                 alpha * x.exp_m1()
             } else {
                 x
             }
         }
-        Op::GeluErf => times(erfc(-x / std::f64::consts::SQRT_2) / 2.0),
-        Op::GeluTanh => times(sigmoid(2.0 * (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x * x * x))),
-        Op::Tanh => x.tanh(),
-        Op::Sigmoid => sigmoid(x),
-        Op::Swish if alpha == 0.0 => x / 2.0,
-        Op::Swish => times(sigmoid(alpha * x)),
-        Op::Exp => x.exp(),
-        Op::Log => x.ln(),
-        Op::Sqrt => x.sqrt(),
-        Op::Square => x * x,
-        Op::Abs => x.abs(),
-        Op::Neg => -x,
-        Op::Clip => x.max(alpha).min(beta),
-        Op::Linear => alpha * x + beta,
+        Op::WEIR_ELTWISE_GELU_ERF => times(erfc(-x / std::f64::consts::SQRT_2) / 2.0),
+        Op::WEIR_ELTWISE_GELU_TANH => {
+            times(sigmoid(2.0 * (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x * x * x)))
+        }
+        Op::WEIR_ELTWISE_TANH => x.tanh(),
+        Op::WEIR_ELTWISE_SIGMOID => sigmoid(x),
+        Op::WEIR_ELTWISE_SWISH if alpha == 0.0 => x / 2.0,
+        Op::WEIR_ELTWISE_SWISH => times(sigmoid(alpha * x)),
+        Op::WEIR_ELTWISE_EXP => x.exp(),
+        Op::WEIR_ELTWISE_LOG => x.ln(),
+        Op::WEIR_ELTWISE_SQRT => x.sqrt(),
+        Op::WEIR_ELTWISE_SQUARE => x * x,
+        Op::WEIR_ELTWISE_ABS => x.abs(),
+        Op::WEIR_ELTWISE_NEG => -x,
+        Op::WEIR_ELTWISE_CLIP => x.max(alpha).min(beta),
+        Op::WEIR_ELTWISE_LINEAR => alpha * x + beta,
         // The power is an f32 of its own.
-        Op::Pow => alpha * f64::from(x.powf(beta) as f32),
-        Op::HardSigmoid if alpha == 0.0 && !x.is_nan() => beta.clamp(0.0, 1.0),
-        Op::HardSwish if alpha == 0.0 => times(beta.clamp(0.0, 1.0)),
-        Op::HardSigmoid => (alpha * x + beta).clamp(0.0, 1.0),
-        Op::HardSwish => times((alpha * x + beta).clamp(0.0, 1.0)),
-        Op::Round => x.round_ties_even(),
-        Op::Mish => times(softplus(x).tanh()),
-        Op::Softplus => softplus(alpha * x) / alpha,
+        Op::WEIR_ELTWISE_POW => alpha * f64::from(x.powf(beta) as f32),
+        Op::WEIR_ELTWISE_HARDSIGMOID if alpha == 0.0 && !x.is_nan() => beta.clamp(0.0, 1.0),
+        Op::WEIR_ELTWISE_HARDSWISH if alpha == 0.0 => times(beta.clamp(0.0, 1.0)),
+        Op::WEIR_ELTWISE_HARDSIGMOID => (alpha * x + beta).clamp(0.0, 1.0),
+        Op::WEIR_ELTWISE_HARDSWISH => times((alpha * x + beta).clamp(0.0, 1.0)),
+        Op::WEIR_ELTWISE_ROUND => x.round_ties_even(),
+        Op::WEIR_ELTWISE_MISH => times(softplus(x).tanh()),
+        Op::WEIR_ELTWISE_SOFTPLUS => softplus(alpha * x) / alpha,
     }
 }
 
@@ -176,15 +181,21 @@ fn close(f: &Eltwise, x: f64, got: f32, want: f64, bound: f64) -> bool {
             || near(f64::from(got)) && near(want);
     }
     let terms = match f.op {
-        Op::Linear | Op::HardSigmoid => (f64::from(f.alpha) * x).abs().max(f64::from(f.beta).abs()),
-        Op::HardSwish => ((f64::from(f.alpha) * x).abs() + f64::from(f.beta).abs()) * x.abs(),
+        Op::WEIR_ELTWISE_LINEAR | Op::WEIR_ELTWISE_HARDSIGMOID => {
+            (f64::from(f.alpha) * x).abs().max(f64::from(f.beta).abs())
+        }
+        Op::WEIR_ELTWISE_HARDSWISH => ((f64::from(f.alpha) * x).abs() + f64::from(f.beta).abs()) * x.abs(),
         _ => want.abs(),
     };
     // The argument of the exponential in a far tail is rounded, and its error is amplified by the argument.
     let tail = match f.op {
-        Op::GeluErf if x < 0.0 => x * x * 6e-8,
-        Op::GeluTanh if x < 0.0 => (x * x * x).abs() * 0.08 * 1.5e-7,
-        Op::Swish | Op::Sigmoid | Op::Softplus | Op::Pow | Op::Mish => 0.0,
+        Op::WEIR_ELTWISE_GELU_ERF if x < 0.0 => x * x * 6e-8,
+        Op::WEIR_ELTWISE_GELU_TANH if x < 0.0 => (x * x * x).abs() * 0.08 * 1.5e-7,
+        Op::WEIR_ELTWISE_SWISH
+        | Op::WEIR_ELTWISE_SIGMOID
+        | Op::WEIR_ELTWISE_SOFTPLUS
+        | Op::WEIR_ELTWISE_POW
+        | Op::WEIR_ELTWISE_MISH => 0.0,
         _ => 0.0,
     };
     f64::from(got) == want
@@ -213,31 +224,31 @@ fn functions_are_exact_to_their_bound_at_every_level() {
 fn special_numbers_give_limits() {
     const INF: f32 = f32::INFINITY;
     let limits = [
-        (made(Op::Exp, 0.0, 0.0), -INF, 0.0),
-        (made(Op::Exp, 0.0, 0.0), INF, INF),
-        (made(Op::Log, 0.0, 0.0), 0.0, -INF),
-        (made(Op::Log, 0.0, 0.0), -0.0, -INF),
-        (made(Op::Log, 0.0, 0.0), INF, INF),
-        (made(Op::Tanh, 0.0, 0.0), -INF, -1.0),
-        (made(Op::Sigmoid, 0.0, 0.0), -INF, 0.0),
-        (made(Op::Sigmoid, 0.0, 0.0), INF, 1.0),
-        (made(Op::GeluErf, 0.0, 0.0), -INF, 0.0),
-        (made(Op::GeluErf, 0.0, 0.0), INF, INF),
-        (made(Op::GeluTanh, 0.0, 0.0), -INF, 0.0),
-        (made(Op::GeluTanh, 0.0, 0.0), INF, INF),
-        (made(Op::Swish, 1.0, 0.0), -INF, 0.0),
-        (made(Op::Swish, -1.0, 0.0), INF, 0.0),
-        (made(Op::Mish, 0.0, 0.0), -INF, 0.0),
-        (made(Op::Mish, 0.0, 0.0), INF, INF),
-        (made(Op::Softplus, 1.0, 0.0), -INF, 0.0),
-        (made(Op::Softplus, 1.0, 0.0), INF, INF),
-        (made(Op::Elu, 2.0, 0.0), -INF, -2.0),
-        (made(Op::Relu, 0.0, 0.0), -INF, 0.0),
-        (made(Op::HardSwish, 0.2, 0.5), -INF, 0.0),
-        (made(Op::Pow, 1.0, 0.5), -INF, INF),
-        (made(Op::Pow, 1.0, -0.5), -0.0, INF),
-        (made(Op::Round, 0.0, 0.0), 2.5, 2.0),
-        (made(Op::Clip, 3.0, -2.0), 0.0, -2.0),
+        (made(Op::WEIR_ELTWISE_EXP, 0.0, 0.0), -INF, 0.0),
+        (made(Op::WEIR_ELTWISE_EXP, 0.0, 0.0), INF, INF),
+        (made(Op::WEIR_ELTWISE_LOG, 0.0, 0.0), 0.0, -INF),
+        (made(Op::WEIR_ELTWISE_LOG, 0.0, 0.0), -0.0, -INF),
+        (made(Op::WEIR_ELTWISE_LOG, 0.0, 0.0), INF, INF),
+        (made(Op::WEIR_ELTWISE_TANH, 0.0, 0.0), -INF, -1.0),
+        (made(Op::WEIR_ELTWISE_SIGMOID, 0.0, 0.0), -INF, 0.0),
+        (made(Op::WEIR_ELTWISE_SIGMOID, 0.0, 0.0), INF, 1.0),
+        (made(Op::WEIR_ELTWISE_GELU_ERF, 0.0, 0.0), -INF, 0.0),
+        (made(Op::WEIR_ELTWISE_GELU_ERF, 0.0, 0.0), INF, INF),
+        (made(Op::WEIR_ELTWISE_GELU_TANH, 0.0, 0.0), -INF, 0.0),
+        (made(Op::WEIR_ELTWISE_GELU_TANH, 0.0, 0.0), INF, INF),
+        (made(Op::WEIR_ELTWISE_SWISH, 1.0, 0.0), -INF, 0.0),
+        (made(Op::WEIR_ELTWISE_SWISH, -1.0, 0.0), INF, 0.0),
+        (made(Op::WEIR_ELTWISE_MISH, 0.0, 0.0), -INF, 0.0),
+        (made(Op::WEIR_ELTWISE_MISH, 0.0, 0.0), INF, INF),
+        (made(Op::WEIR_ELTWISE_SOFTPLUS, 1.0, 0.0), -INF, 0.0),
+        (made(Op::WEIR_ELTWISE_SOFTPLUS, 1.0, 0.0), INF, INF),
+        (made(Op::WEIR_ELTWISE_ELU, 2.0, 0.0), -INF, -2.0),
+        (made(Op::WEIR_ELTWISE_RELU, 0.0, 0.0), -INF, 0.0),
+        (made(Op::WEIR_ELTWISE_HARDSWISH, 0.2, 0.5), -INF, 0.0),
+        (made(Op::WEIR_ELTWISE_POW, 1.0, 0.5), -INF, INF),
+        (made(Op::WEIR_ELTWISE_POW, 1.0, -0.5), -0.0, INF),
+        (made(Op::WEIR_ELTWISE_ROUND, 0.0, 0.0), 2.5, 2.0),
+        (made(Op::WEIR_ELTWISE_CLIP, 3.0, -2.0), 0.0, -2.0),
     ];
     for isa in Isa::available() {
         for (f, x, want) in &limits {
@@ -245,11 +256,11 @@ fn special_numbers_give_limits() {
             let y = results(isa, f, &[*x; 83]);
             assert!(y.iter().all(|y| y == want), "{isa:?} {f:?} of {x}: {y:?}");
         }
-        for (f, _) in cases().iter().filter(|(f, _)| f.op != Op::Pow) {
+        for (f, _) in cases().iter().filter(|(f, _)| f.op != Op::WEIR_ELTWISE_POW) {
             let y = results(isa, f, &[f32::NAN, -f32::NAN, f32::from_bits(0x7fc0_0055)].repeat(30));
             assert!(y.iter().all(|y| y.is_nan()), "{isa:?} {f:?} of NaN: {y:?}");
         }
-        let y = results(isa, &made(Op::Tanh, 0.0, 0.0), &numbers());
+        let y = results(isa, &made(Op::WEIR_ELTWISE_TANH, 0.0, 0.0), &numbers());
         assert!(y.iter().all(|y| y.is_nan() || y.abs() <= 1.0), "{isa:?}: beyond 1");
     }
 }

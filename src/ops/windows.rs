@@ -1,16 +1,29 @@
 //! Windows along the axes of signals and images: settings, and their output shapes.
+//!
+//! Chapter: Convolution.
 #![forbid(unsafe_code)]
 
+use super::axis::{Axis, EdgeMode};
+use super::signature;
 use crate::base::{Desc, Error, Result, dtype};
-use crate::kernel::signature;
-use crate::kernel::vector::window::{Axis, EdgeMode};
 use std::fmt::Display;
 
+/// How the dimensions of images and signals are ordered.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_data_layout_value {
+    /// [N, C, W], or [N, C, H, W].
+    WEIR_LAYOUT_NCHW = 0,
+}
+
+/// A layout of data: one of enum weir_data_layout_value.
+pub type weir_data_layout = u32;
+
 /// Maximum size, stride and padding, so that no computation with them overflows.
-pub const MAX_STEP: i64 = 1 << 30;
+const MAX_STEP: i64 = 1 << 30;
 
 /// Settings of both axes as the host gave them: strides and dilations of 0 are 1.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Windows {
     pub strides: [i64; 2],
     pub dilations: [i64; 2],
@@ -21,7 +34,7 @@ pub struct Windows {
 
 impl Windows {
     /// Refuses numbers that no window can have.
-    pub fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         for (name, pair) in [
             ("strides", self.strides),
             ("dilations", self.dilations),
@@ -36,7 +49,7 @@ impl Windows {
     }
 
     /// Refuses a window without taps, and padding that a whole window could lie in.
-    pub fn check_kernel(&self, kernel: [i64; 2]) -> Result<()> {
+    pub(super) fn check_kernel(&self, kernel: [i64; 2]) -> Result<()> {
         for (i, taps) in kernel.into_iter().enumerate() {
             // Signals have one axis.
             let least = 1 - i as i64;
@@ -57,7 +70,7 @@ impl Windows {
     }
 
     /// Whether all settings are default.
-    pub fn is_default(&self) -> bool {
+    pub(super) fn is_default(&self) -> bool {
         self.is_of_signals() && [self.strides, self.dilations, self.begin, self.end].iter().all(|pair| pair[0] == 0)
     }
 
@@ -68,7 +81,7 @@ impl Windows {
 
     /// Rows and columns of an input [N, C, W] or [N, C, H, W] for a window of these taps. `of` names the object with
     /// the taps.
-    pub fn axes(&self, x: &Desc, taps: &[i64], of: &str) -> Result<(Axis, Axis)> {
+    pub(super) fn axes(&self, x: &Desc, taps: &[i64], of: &str) -> Result<(Axis, Axis)> {
         let sizes = &x.shape()[2..];
         if let [width] = *sizes {
             if !self.is_of_signals() {
@@ -109,7 +122,7 @@ impl Windows {
 }
 
 /// Refuses a negative or enormous number.
-pub fn check_step(name: impl Display, value: i64) -> Result<()> {
+pub(super) fn check_step(name: impl Display, value: i64) -> Result<()> {
     if !(0..=MAX_STEP).contains(&value) {
         return Err(Error::out_of_range(format!("{name} is {value}, expected 0 to {MAX_STEP}")));
     }
@@ -117,7 +130,7 @@ pub fn check_step(name: impl Display, value: i64) -> Result<()> {
 }
 
 /// Refuses anything but an f32 signal or image.
-pub fn check_data(x: &Desc) -> Result<()> {
+pub(super) fn check_data(x: &Desc) -> Result<()> {
     if x.dtype != dtype::F32 || !(3..=4).contains(&x.rank) {
         return Err(signature::mismatch("input", 0, "f32[N,C,W] or f32[N,C,H,W]", x));
     }
@@ -125,7 +138,7 @@ pub fn check_data(x: &Desc) -> Result<()> {
 }
 
 /// The output: N, channels, and the sizes of the axes.
-pub fn output(x: &Desc, channels: i64, (rows, columns): (&Axis, &Axis)) -> Result<Desc> {
+pub(super) fn output(x: &Desc, channels: i64, (rows, columns): (&Axis, &Axis)) -> Result<Desc> {
     let mut output = *x;
     output.dims[1] = channels;
     let rank = output.shape().len();

@@ -81,3 +81,20 @@ pub fn axis(axis: i32, input: &Desc) -> Result<usize> {
     }
     Ok(index as usize)
 }
+
+/// Refuses an input that does not have the type of another one.
+pub fn check_like(inputs: &[Desc], index: usize, other: usize) -> Result<()> {
+    if inputs[index].dtype != inputs[other].dtype {
+        let expected = format!("{} elements, as input {other} has", dtype::name(inputs[other].dtype));
+        return Err(mismatch("input", index, &expected, &inputs[index]));
+    }
+    Ok(())
+}
+
+/// Refuses an input 0 of another rank.
+pub fn check_rank(rank: usize, input: &Desc) -> Result<()> {
+    if input.shape().len() != rank {
+        return Err(mismatch("input", 0, &format!("a tensor of rank {rank}"), input));
+    }
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! Recurrent cells: the order of gates, and what shapes fit together.
+//!
+//! Chapter: Recurrent cells.
+#![forbid(unsafe_code)]
+
+use super::check::value_of;
+use super::signature;
+use crate::base::{Desc, Result, desc::ANY_DIM, dtype};
+
+/// How the blocks of the weights and biases of a cell are ordered.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_gate_order_value {
+    /// As in ONNX. LSTM: input, output, forget, cell. GRU: update, reset, new.
+    WEIR_GATES_ONNX = 0,
+    /// As in PyTorch. LSTM: input, forget, cell, output. GRU: reset, update, new.
+    WEIR_GATES_TORCH = 1,
+}
+
+/// An order of gates: one of enum weir_gate_order_value.
+pub type weir_gate_order = u32;
+
+/// Maximum number of inputs of a cell.
+const MOST_INPUTS: usize = 7;
+
+/// The order with this number.
+pub(super) fn order(order: weir_gate_order) -> Result<weir_gate_order_value> {
+    value_of!("gate_order", order, weir_gate_order_value { WEIR_GATES_ONNX, WEIR_GATES_TORCH })
+}
+
+/// Checks x, `states` states, W, R and the biases; gives the descriptor of a state. Allocates nothing unless it
+/// refuses.
+pub(super) fn check(inputs: &[Desc], gates: i64, states: usize) -> Result<Desc> {
+    let matrix = |rows: i64, columns: i64| Desc::new(dtype::F32, &[rows, columns]);
+    let mut patterns = [matrix(ANY_DIM, ANY_DIM); MOST_INPUTS];
+    signature::check("input", &patterns[..1], &inputs[..1])?;
+    let (rows, width) = (inputs[0].dims[0], inputs[0].dims[1]);
+    patterns[1] = matrix(rows, ANY_DIM);
+    signature::check("input", &patterns[..2], &inputs[..2])?;
+    let hidden = inputs[1].dims[1];
+    let (all, weights) = (hidden.saturating_mul(gates), 1 + states);
+    patterns[2..weights].fill(matrix(rows, hidden));
+    patterns[weights] = matrix(all, width);
+    patterns[weights + 1] = matrix(all, hidden);
+    patterns[weights + 2..].fill(Desc::new(dtype::F32, &[all]));
+    signature::check("input", &patterns[..inputs.len().min(MOST_INPUTS)], inputs)?;
+    Ok(inputs[1])
+}

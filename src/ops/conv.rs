@@ -1,0 +1,154 @@
+//! Creates a convolution, see weir_conv_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no bias, no
+//! padding, strides of 1.
+//!
+//! Errors: INVALID_ARGUMENT (unknown flags, layouts, padding or activation); OUT_OF_RANGE (negative or enormous numbers).
+//!
+//! Chapter: Convolution.
+#![forbid(unsafe_code)]
+
+use super::activation::{self, weir_activation, weir_activation_value};
+use super::axis::{Axis, EdgeMode};
+use super::check::{flags, value_of};
+use super::operator::{Operator, PackedShape, zeroed};
+use super::signature;
+use super::windows::{Windows, check_data, check_step, output, weir_data_layout, weir_data_layout_value};
+use crate::base::{Desc, Result, desc::ANY_DIM, dtype};
+
+/// How the dimensions of the weights of a convolution are ordered.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_weights_layout_value {
+    /// [O, I / groups, KW], or [O, I / groups, KH, KW].
+    WEIR_LAYOUT_OIHW = 0,
+}
+
+/// A layout of weights: one of enum weir_weights_layout_value.
+pub type weir_weights_layout = u32;
+
+/// The values assumed beyond the ends of an axis.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_padding_value {
+    /// Zeros.
+    WEIR_PADDING_ZERO = 0,
+    /// The elements mirrored at the first and the last one, which are not repeated. Shorter than the axis.
+    WEIR_PADDING_REFLECT = 1,
+}
+
+/// A kind of padding: one of enum weir_padding_value.
+pub type weir_padding = u32;
+
+/// Flags of weir_conv_desc.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_conv_flags {
+    /// A third input, bias[O], is added to each channel.
+    WEIR_CONV_BIAS = 1,
+}
+
+/// Convolution of signals [N, C, W] or images [N, C, H, W] in f32: each element of output channel o is the sum, over
+/// the input channels of its group and the taps of the window, of weights times elements (a cross-correlation: nothing
+/// is mirrored), plus the bias, then the activation.
+///
+/// Inputs: x; weights [O, C / groups, KW] or [O, C / groups, KH, KW]; with WEIR_CONV_BIAS bias[O]. Output: [N, O, OW]
+/// or [N, O, OH, OW], where OW = (W + begin + end - ((KW - 1) * dilation + 1)) / stride + 1, rounded down.
+///
+/// Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_conv_desc {
+    /// sizeof(weir_conv_desc) of the caller's header.
+    pub struct_size: usize,
+    /// OR of weir_conv_flags.
+    pub flags: u64,
+    /// How x and the output are ordered.
+    pub data_layout: weir_data_layout,
+    /// How the weights are ordered.
+    pub weights_layout: weir_weights_layout,
+    /// The values assumed beyond the ends.
+    pub padding: weir_padding,
+    /// The function applied to each element of the output.
+    pub activation: weir_activation,
+    /// Number of groups that the channels are divided into; 0 = 1. Both C and O are multiples of it.
+    pub groups: i64,
+    /// Distance from one window to the next, in elements; 0 = 1.
+    pub strides: [i64; 2],
+    /// Distance from one tap to the next, in elements; 0 = 1.
+    pub dilations: [i64; 2],
+    /// Elements of padding before the first one.
+    pub padding_begin: [i64; 2],
+    /// Elements of padding behind the last one.
+    pub padding_end: [i64; 2],
+}
+
+/// Filters over windows, then the bias and the activation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Conv {
+    pub windows: Windows,
+    /// At least 1.
+    pub groups: i64,
+    pub bias: bool,
+    pub activation: weir_activation_value,
+}
+
+impl Conv {
+    /// Rows and columns for these inputs, or the reason why they do not fit.
+    pub fn axes(&self, inputs: &[Desc]) -> Result<(Axis, Axis)> {
+        let (x, weights) = (&inputs[0], &inputs[1]);
+        check_data(x)?;
+        let channels = x.dims[1];
+        if channels < 1 || channels % self.groups != 0 {
+            let expected = format!("a multiple of {} channels", self.groups);
+            return Err(signature::mismatch("input", 0, &expected, x));
+        }
+        let mut pattern = Desc::new(dtype::F32, &[ANY_DIM; 4][..x.rank as usize]);
+        pattern.dims[1] = channels / self.groups;
+        signature::check("input", &[*x, pattern], &inputs[..2])?;
+        let filters = weights.dims[0];
+        if filters < 1 || filters % self.groups != 0 {
+            let expected = format!("a multiple of {} filters", self.groups);
+            return Err(signature::mismatch("input", 1, &expected, weights));
+        }
+        if self.bias {
+            signature::check("input", &[*x, pattern, Desc::new(dtype::F32, &[filters])], inputs)?;
+        }
+        self.windows.axes(x, &weights.shape()[2..], "of the filters (input 1)")
+    }
+}
+
+impl Operator for Conv {
+    type Desc = weir_conv_desc;
+    const NAME: &'static str = "conv";
+    const DEFAULT: Option<weir_conv_desc> = Some(zeroed());
+    const IS_OPEN: bool = false;
+
+    fn new(desc: &mut weir_conv_desc, _: Option<PackedShape>) -> Result<Conv> {
+        let bias = flags(desc.flags, weir_conv_flags::WEIR_CONV_BIAS as u64, "desc->flags")? != 0;
+        value_of!("data_layout", desc.data_layout, weir_data_layout_value { WEIR_LAYOUT_NCHW })?;
+        value_of!("weights_layout", desc.weights_layout, weir_weights_layout_value { WEIR_LAYOUT_OIHW })?;
+        let padding = value_of!("padding", desc.padding, weir_padding_value {
+            WEIR_PADDING_ZERO, WEIR_PADDING_REFLECT,
+        })?;
+        let activation = activation::checked(desc.activation)?;
+        check_step("desc->groups", desc.groups)?;
+        desc.groups = desc.groups.max(1);
+        let windows = Windows {
+            strides: desc.strides,
+            dilations: desc.dilations,
+            begin: desc.padding_begin,
+            end: desc.padding_end,
+            edge: if padding == weir_padding_value::WEIR_PADDING_ZERO { EdgeMode::Zero } else { EdgeMode::Reflect },
+        };
+        windows.check()?;
+        Ok(Conv { windows, groups: desc.groups, bias, activation })
+    }
+
+    fn num_inputs(&self) -> usize {
+        2 + usize::from(self.bias)
+    }
+
+    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
+        let (rows, columns) = self.axes(inputs)?;
+        output(&inputs[0], inputs[1].dims[0], (&rows, &columns))
+    }
+}

@@ -1,0 +1,64 @@
+//! Creates a gather, see weir_gather_desc. NULL desc = axis -1.
+//!
+//! Errors: INVALID_ARGUMENT (reserved not 0); OUT_OF_RANGE (axis outside -8..7).
+//!
+//! Chapter: Moving elements.
+#![forbid(unsafe_code)]
+
+use super::check::{axis, reserved};
+use super::operator::{Operator, PackedShape};
+use super::signature;
+use crate::base::desc::MAX_RANK;
+use crate::base::{Desc, Result, dtype};
+
+/// Gather: rows of a table by their indices, as for an embedding.
+///
+/// Inputs: table; indices, s32 or s64, of any shape. Output: the table with the indices' shape in place of the axis. A
+/// call with an index below 0 or beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing. On a CUDA
+/// engine that is a late failure of the stream or run, and the rows of such indices are zeros.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_gather_desc {
+    /// sizeof(weir_gather_desc) of the caller's header.
+    pub struct_size: usize,
+    /// The axis of the table that the indices select from; negative counts from the end, -1 = last.
+    pub axis: i32,
+    /// Reserved, 0.
+    pub reserved: i32,
+}
+
+/// Rows of a table by their indices.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gather {
+    pub axis: i32,
+}
+
+impl Operator for Gather {
+    type Desc = weir_gather_desc;
+    const NAME: &'static str = "gather";
+    const DEFAULT: Option<weir_gather_desc> =
+        Some(weir_gather_desc { struct_size: size_of::<weir_gather_desc>(), axis: -1, reserved: 0 });
+
+    fn new(desc: &mut weir_gather_desc, _: Option<PackedShape>) -> Result<Gather> {
+        reserved(desc.reserved)?;
+        Ok(Gather { axis: axis(desc.axis)? })
+    }
+
+    fn num_inputs(&self) -> usize {
+        2
+    }
+
+    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
+        let (table, indices) = (&inputs[0], &inputs[1]);
+        let axis = signature::axis(self.axis, table)?;
+        if ![dtype::S32, dtype::S64].contains(&indices.dtype) {
+            return Err(signature::mismatch("input", 1, "s32 or s64 elements", indices));
+        }
+        let (before, after) = (&table.shape()[..axis], &table.shape()[axis + 1..]);
+        let rank = before.len() + indices.shape().len() + after.len();
+        let mut output = Desc { dtype: table.dtype, rank: rank as u32, dims: [0; MAX_RANK] };
+        let dims = before.iter().chain(indices.shape()).chain(after);
+        output.dims.iter_mut().zip(dims).for_each(|(to, &dim)| *to = dim);
+        output.check_open()
+    }
+}

@@ -1,0 +1,93 @@
+//! What the description of a built-in operator consists of.
+
+use crate::abi::weir_packed_weights;
+use crate::base::{Desc, Result};
+use std::fmt::Debug;
+
+/// The settings of an operator as C gives them: a versioned struct.
+///
+/// # Safety
+/// The type is repr(C) and begins with its `struct_size: usize`. It has integers, floats and raw pointers without gaps
+/// between them, so that all its bytes are initialised and all-zero bytes are a value of it.
+pub unsafe trait Descriptor: Copy + 'static {
+    /// What it describes.
+    type Operator: Operator<Desc = Self>;
+
+    /// Its bytes, as this version of the library has it.
+    fn bytes(&self) -> Vec<u8> {
+        // SAFETY: no gaps, so each byte is initialised.
+        let all = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(self).cast::<u8>(), size_of::<Self>()) };
+        let mut bytes = all.to_vec();
+        bytes[..size_of::<usize>()].copy_from_slice(&size_of::<Self>().to_ne_bytes());
+        bytes
+    }
+}
+
+/// A descriptor with nothing set.
+pub(super) const fn zeroed<D: Descriptor>() -> D {
+    // SAFETY: all-zero bytes are a value of each descriptor.
+    unsafe { std::mem::zeroed() }
+}
+
+/// B of a product, packed: its type before that, and its sizes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PackedShape {
+    pub dtype: u32,
+    pub k: usize,
+    pub n: usize,
+}
+
+impl PackedShape {
+    /// The matrix.
+    pub(super) fn desc(&self) -> Desc {
+        Desc::new(self.dtype, &[self.k as i64, self.n as i64])
+    }
+}
+
+/// The member of a descriptor that may name packed weights, and the types that they may have been packed from.
+pub struct Weights<'a> {
+    pub handle: &'a mut *mut weir_packed_weights,
+    pub dtypes: &'static [u32],
+}
+
+/// A built-in operator with its settings, which have been checked.
+pub trait Operator: Copy + Debug + PartialEq + Send + Sync + 'static {
+    /// Its settings in C.
+    type Desc: Descriptor;
+
+    /// What stands after weir_kernel_create_.
+    const NAME: &'static str;
+
+    /// What a descriptor that is NULL stands for; `None`: it is refused.
+    const DEFAULT: Option<Self::Desc> = None;
+
+    /// Whether dimensions of its inputs and outputs may be known only at run time.
+    const IS_OPEN: bool = true;
+
+    /// Checks a descriptor, and completes it: a member that stands for another value is set to that, and elements of
+    /// arrays that do not count are set to 0. So the bytes of a descriptor identify the operator.
+    fn new(desc: &mut Self::Desc, packed: Option<PackedShape>) -> Result<Self>;
+
+    /// The packed weights that it takes in place of an input.
+    fn weights(_desc: &mut Self::Desc) -> Option<Weights<'_>> {
+        None
+    }
+
+    /// Its name in texts, reports and dumps.
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn num_inputs(&self) -> usize {
+        1
+    }
+
+    fn num_outputs(&self) -> usize {
+        1
+    }
+
+    /// The descriptor of each output, or the reason for refusing the inputs, worded as in `signature`. Inputs of an
+    /// operator that is open may leave dimensions open (-1), and then the output may: as far as it is known, and
+    /// without refusing shapes that may turn out to fit. Allocates nothing unless it refuses.
+    fn output(&self, inputs: &[Desc]) -> Result<Desc>;
+}

@@ -1,0 +1,82 @@
+//! Creates a slice, see weir_slice_desc.
+//!
+//! Errors: INVALID_ARGUMENT (reserved not 0); OUT_OF_RANGE (rank above WEIR_MAX_RANK).
+//!
+//! Chapter: Moving elements.
+#![forbid(unsafe_code)]
+
+use super::check::{rank, reserved};
+use super::operator::{Operator, PackedShape};
+use super::signature;
+use crate::base::desc::{ANY_DIM, MAX_RANK};
+use crate::base::{Desc, Result};
+
+/// Slice of a tensor: in each dimension the elements from begin on, at a distance of step, up to end, which is
+/// excluded.
+///
+/// Negative positions count from the end. Positions outside of the tensor are clamped: INT64_MAX as end means "to the
+/// last", and with a negative step INT64_MIN means "to the first". Input: x. Output: the slice.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_slice_desc {
+    /// sizeof(weir_slice_desc) of the caller's header.
+    pub struct_size: usize,
+    /// Number of dimensions of x.
+    pub rank: u32,
+    /// Reserved, 0.
+    pub reserved: u32,
+    /// The first element in each dimension.
+    pub begin: [i64; 8],
+    /// Where each dimension ends.
+    pub end: [i64; 8],
+    /// The distance; 0 = 1. A negative step goes backwards, from begin down to end.
+    pub step: [i64; 8],
+}
+
+/// A part of a tensor: from, to, and in steps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slice {
+    pub rank: usize,
+    pub begin: [i64; MAX_RANK],
+    pub end: [i64; MAX_RANK],
+    /// Not 0.
+    pub step: [i64; MAX_RANK],
+}
+
+impl Slice {
+    /// The first element along an axis of this size, the step, and the number of elements. Going backwards, positions
+    /// are -1 to size - 1.
+    pub fn range(&self, axis: usize, size: i64) -> (i64, i64, i64) {
+        let step = self.step[axis];
+        let (low, high) = if step > 0 { (0, size) } else { (-1, size - 1) };
+        let place = |at: i64| (if at < 0 { at.saturating_add(size) } else { at }).clamp(low, high);
+        let (begin, end) = (place(self.begin[axis]), place(self.end[axis]));
+        let distance = if step > 0 { end - begin } else { begin - end };
+        let count = if distance > 0 { (distance as u64 - 1) / step.unsigned_abs() + 1 } else { 0 };
+        (begin, step, count as i64)
+    }
+}
+
+impl Operator for Slice {
+    type Desc = weir_slice_desc;
+    const NAME: &'static str = "slice";
+
+    fn new(desc: &mut weir_slice_desc, _: Option<PackedShape>) -> Result<Slice> {
+        reserved(desc.reserved)?;
+        let rank = rank(desc.rank)?;
+        for member in [&mut desc.begin, &mut desc.end, &mut desc.step] {
+            member[rank..].fill(0);
+        }
+        desc.step[..rank].iter_mut().filter(|step| **step == 0).for_each(|step| *step = 1);
+        Ok(Slice { rank, begin: desc.begin, end: desc.end, step: desc.step })
+    }
+
+    fn output(&self, inputs: &[Desc]) -> Result<Desc> {
+        signature::check_rank(self.rank, &inputs[0])?;
+        let mut output = inputs[0];
+        for (axis, dim) in output.dims[..self.rank].iter_mut().enumerate().filter(|(_, dim)| **dim != ANY_DIM) {
+            *dim = self.range(axis, *dim).2;
+        }
+        Ok(output)
+    }
+}
