@@ -52,6 +52,9 @@ test_quick() {
     if [ -n "$folders" ]; then
         # shellcheck disable=SC2086 # several words
         check "build the C tests of $folders" build_quick_tests $folders
+        # Frames of code that is not optimised are large: few rounds also mean little depth.
+        WEIR_TEST_SCALE=small
+        export WEIR_TEST_SCALE
         run_ctests "C tests of $folders" "$build/quick" --parallel "$ctest_jobs" --label-exclude valgrind \
             --label-regex "^($(echo "$folders" | tr ' ' '|'))\$"
     fi
