@@ -15,6 +15,7 @@
 
 #include "weir.h"
 #include "weir/inspect.h"
+#include "weir/ops.h"
 
 /* Descriptors of kernels that many tests need. */
 #define BINARY(name) (&(weir_binary_desc){.struct_size = sizeof(weir_binary_desc), .op = WEIR_BINARY_##name})
