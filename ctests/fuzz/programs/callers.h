@@ -67,7 +67,7 @@ void judge(pending *p, weir_status status);
 
 /* ---- Notices ----------------------------------------------------------------------------------- */
 
-/* What has the end of this told, once; checked by check_notices, behind the end of options, streams and runs. */
+/* What has the end of this told, once; checked by check_notices, behind the end of streams and runs. */
 weir_notice notice_of(pending *p, bool of_run);
 void check_notices(const caller *c);
 

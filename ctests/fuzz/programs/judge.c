@@ -197,13 +197,14 @@ weir_notice notice_of(pending *p, bool of_run) {
     return (weir_notice){.struct_size = sizeof(weir_notice), .notify = told_of_end, .ctx = p, .release = told_for_the_last_time};
 }
 
-/* Behind the end of the options, streams and runs. */
+/* Behind the end of streams and runs. A notice that was taken is told and released once each; a call that fails takes
+ * none. */
 void check_notices(const caller *c) {
     uint64_t limit = clock_ns() + watch_limit_ns();
     for (int i = 0; i < c->plan->num_acts; i++) {
         pending *p = (pending *)&c->pendings[i];
         int pause_us = 20;
-        while (p->asks && (atomic_load(&p->releases) == 0 || atomic_load(&p->tells) < p->will_tell)) {
+        while (p->asks && (atomic_load(&p->releases) < p->will_tell || atomic_load(&p->tells) < p->will_tell)) {
             if (clock_ns() > limit) {
                 finding("notice", "a%d: told %d times, expected %d, released %d times", p->act->id, atomic_load(&p->tells), p->will_tell,
                         atomic_load(&p->releases));
@@ -211,5 +212,8 @@ void check_notices(const caller *c) {
             doze_longer(&pause_us);
         }
         if (p->asks && atomic_load(&p->tells) != p->will_tell) finding("notice", "a%d: told of what was not begun", p->act->id);
+        if (p->asks && atomic_load(&p->releases) != p->will_tell) {
+            finding("notice", "a%d: released although the call has failed", p->act->id);
+        }
     }
 }
