@@ -11,7 +11,7 @@ use crate::engine::{LaunchKey, Tensor};
 use crate::graph::{Program, Run, RunOptions};
 use crate::memory::Flags;
 use crate::sync::ambient;
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::sync::Arc;
 
 /// What the caller asks of a run. The reference to the pool is the caller's, and not counted.
@@ -48,13 +48,14 @@ impl weir_run_options {
 /// # Safety
 /// `options` is NULL or points to `struct_size` readable bytes, and what these point to lives during `'a`; the bytes of
 /// `absent` live until the run is done.
-#[inline]
+#[inline(always)]
 unsafe fn told<'a>(options: *const weir_run_options, asked_by: &'static str) -> Result<Option<Told<'a>>> {
     const DETERMINISTIC: u64 = weir_run_flags::WEIR_RUN_DETERMINISTIC as u64;
     const FINISH_INDEPENDENT: u64 = weir_run_flags::WEIR_RUN_FINISH_INDEPENDENT as u64;
     const NO_WAIT: u64 = weir_run_flags::WEIR_RUN_NO_WAIT as u64;
+    let mut copy = MaybeUninit::uninit();
     // SAFETY: as demanded of the caller.
-    let Some(options) = unsafe { versioned::read_opt(options, "options") }? else { return Ok(None) };
+    let Some(options) = unsafe { versioned::borrow_opt(options, &mut copy, "options") }? else { return Ok(None) };
     if options.is_default() {
         return Ok(None);
     }

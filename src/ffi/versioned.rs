@@ -117,6 +117,28 @@ pub(super) unsafe fn read_opt<T: Versioned>(ptr: *const T, argument: &str) -> Re
     unsafe { read(ptr, argument) }.map(Some)
 }
 
+/// As `read_opt`, in place where caller and library have the same version, and else in `copy`.
+///
+/// # Safety
+/// As `read`, and the struct does not change during `'a`.
+#[inline(always)]
+pub(super) unsafe fn borrow_opt<'a, T: Versioned>(
+    ptr: *const T,
+    copy: &'a mut MaybeUninit<T>,
+    argument: &str,
+) -> Result<Option<&'a T>> {
+    if ptr.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: a pointer that is not NULL points to a struct_size first, and then to as many bytes.
+    if ptr.is_aligned() && unsafe { ptr.cast::<usize>().read() } == size_of::<T>() {
+        // SAFETY: as above.
+        return Ok(Some(unsafe { &*ptr }));
+    }
+    // SAFETY: as demanded of the caller.
+    Ok(Some(copy.write(unsafe { read(ptr, argument) }?)))
+}
+
 /// As `read`, with NULL for a struct of zeros.
 ///
 /// # Safety
