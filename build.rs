@@ -1,5 +1,5 @@
-//! Generates the headers in `include` from `src/abi`, `src/ops` and `src/ffi`, and the functions that create kernels from
-//! `src/ops` (`book`); compresses the modules of CUDA kernels; gives the shared library its soname.
+//! Generates the headers in `include` from `src/abi`, `src/ops` and `src/ffi`, and the functions that create kernels
+//! from `src/ops` (`book`); compresses the modules of CUDA kernels; gives the shared library its soname.
 //!
 //! A header is written when it differs from the one that is there; with WEIR_HEADER_CHECK=1 (tests, packaging) a
 //! difference is an error instead.

@@ -225,8 +225,8 @@ impl Kernel for Busy {
 
 const HALF_NS: u64 = 200_000;
 
-/// while (i < n) (i, x, y) = (i + 1, there(x, ..), ..): the host and the device take equally long. The device needs what
-/// the host makes, or the host what the device makes, and neither needs it in the next iteration.
+/// while (i < n) (i, x, y) = (i + 1, there(x, ..), ..): the host and the device take equally long. The device needs
+/// what the host makes, or the host what the device makes, and neither needs it in the next iteration.
 fn halves(index: u32, at_once: u32, is_fetched: bool) -> Ref<Program> {
     let mut attr = EngineAttr::new(DeviceKind::EMULATED);
     attr.device_settings = Some(Emulation { kernel_ns: HALF_NS, ..Emulation::default() }.settings());

@@ -143,7 +143,7 @@ fn signature(function: &TypeBareFn) -> Vec<(&'static str, Json)> {
     vec![("returns", c::returned(&function.output).into()), ("parameters", Json::List(parameters.collect()))]
 }
 
-/// What a description says of the threads that call a callback.
+/// The threads that call a callback, as its description has them.
 fn threads(description: &str) -> Json {
     let said: Vec<_> = description.split_inclusive(". ").filter(|sentence| sentence.contains("thread")).collect();
     if said.is_empty() { Json::Null } else { said.concat().trim().into() }
@@ -292,7 +292,7 @@ fn checker<'a>(parameter: &str, body: &'a str) -> Option<&'a str> {
     body[..at].trim_end().rsplit(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').next()
 }
 
-/// What becomes of a handle.
+/// The fate of a handle that is an argument.
 fn ownership(function: &str, parameter: &str, ty: &Type, body: &str, types: &Types) -> Option<&'static str> {
     handle(ty, types)?;
     if function.ends_with("_release") || function.ends_with("_destroy") {

@@ -61,7 +61,7 @@ pub fn needless(book: &Book) -> Vec<String> {
     found
 }
 
-/// What creates gives, what gets borrows, and what is read or copied.
+/// A create call gives, a get call lends, and arguments are read or copied.
 fn is_usual_ownership(said: &str) -> bool {
     let plain =
         ["none", "none passes", "ends here", "one reference less", "the caller owns one reference more", "copied"];

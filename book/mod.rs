@@ -20,7 +20,7 @@ pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 pub struct Made {
     /// The files that the sources make, each with its path in the repository.
     pub files: Vec<(String, String)>,
-    /// What is wrong with the descriptions.
+    /// The mistakes in the descriptions.
     pub complaints: Vec<String>,
 }
 

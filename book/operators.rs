@@ -1,5 +1,5 @@
-//! What follows from the descriptions in `src/ops`: the functions that create kernels, the lists for C and C++, and the
-//! table of the reference.
+//! The code that follows from the descriptions in `src/ops`: the functions that create kernels, the lists for C and
+//! C++, and the table of the reference.
 
 use super::Result;
 use super::c::wrapped;
@@ -14,7 +14,7 @@ pub struct Operator {
     name: String,
     /// The struct in C.
     desc: String,
-    /// What is special to its function: what it does, its errors, and the chapter that it is in.
+    /// The text of its function: what it does, its errors, and the chapter that it is in.
     about: String,
     errors: String,
     chapter: String,

@@ -1,4 +1,4 @@
-//! What the headers are made of: the pages and chapters of `book.md`, and the items of the sources that belong to them.
+//! The parts of the headers: the pages and chapters of `book.md`, and the items of the sources that belong to them.
 
 use super::Result;
 use std::collections::HashMap;

@@ -15,7 +15,7 @@ if(WEIR_BUILD_STATIC)
     install(FILES "${weir_config_dir}/libweir.a" DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT dev)
 endif()
 
-# What is installed has no symbols but those that it exports. Debuggers find the rest by the library's build id, in
+# The installed library has no symbols but those that it exports. Debuggers find the rest by the library's build id, in
 # debug/.build-id beside it (gdb: set debug-file-directory).
 set(weir_installed "\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}")
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")

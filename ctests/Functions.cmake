@@ -32,7 +32,7 @@ function(weir_test name label seconds)
     endif()
 endfunction()
 
-# What cannot be tried on this machine is a test that ctest reports as skipped.
+# A test that this machine cannot run; ctest reports it as skipped.
 function(weir_skip name label reason)
     weir_test("${name}" "${label}" 60 COMMAND "${CMAKE_COMMAND}" -E echo "SKIPPED: ${reason}")
     set_tests_properties("${name}" PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIPPED: ")
@@ -47,7 +47,7 @@ function(weir_set property value)
     endforeach()
 endfunction()
 
-# What all test programs and their common parts are compiled with.
+# How test programs and their common parts are compiled.
 function(weir_test_settings name)
     set_target_properties("${name}" PROPERTIES
         C_STANDARD 11 C_STANDARD_REQUIRED ON CXX_STANDARD 17 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)

@@ -113,7 +113,7 @@
  *                thread at a time per object.
  *   Blocking     Never: a call does not wait for work. Those that do say for what and how long.
  *   Ownership    What a create call gives is the caller's. Shared objects have _create, _retain and _release, settings
- *                and builders _create and _destroy. What a get call gives is borrowed: it lives as long as the object it
+ *                and builders _create and _destroy. A get call lends: its result lives as long as the object it
  *                came from. An object takes references to what it needs, so you may release in any order. Texts, arrays
  *                and structs are read during the call, and copied if they are needed later. No call takes an argument
  *                away.
@@ -126,7 +126,7 @@
  *   Pools        The pool of the call counts first, then the stream's, then the engine's, then the calling thread. NULL
  *                stands for the last one.
  *   Fork         The child can do what needs no thread, pool or device: products without a pool, and cpu engines,
- *                synchronous streams, kernels, graphs and programs that it makes itself. What it inherited it can only
+ *                synchronous streams, kernels, graphs and programs that it makes itself. Inherited objects it can only
  *                release, which does nothing. The rest returns FAILED_PRECONDITION once an engine, a pool or a plug-in's
  *                device has existed. The library stays loaded after dlclose, and does nothing at exit.
  *
@@ -177,7 +177,7 @@ extern "C" {
 #endif
 
 /* ---- Objects ------------------------------------------------------------------------------------------------------
- * What the calls are about. Each is a pointer to something that only the library can see.
+ * The objects that calls take. Each is a pointer to something that only the library can see.
  */
 
 /** A range of an engine's memory, or of the caller's own, that tensors can lie in. Shared: create, retain, release. */
@@ -238,7 +238,7 @@ typedef struct weir_tensor weir_tensor;
 typedef struct weir_threadpool weir_threadpool;
 
 /* ---- Library ------------------------------------------------------------------------------------------------------
- * Which library this is, and what the last failure was.
+ * The library's version, and the last failure.
  */
 
 /** Time-outs. All time-outs are relative and in nanoseconds. */
@@ -357,7 +357,7 @@ typedef struct weir_failure {
   char loop_node[128];
   /** The engine that the node ran on (its name, "cpu:0"), or "". */
   char engine[64];
-  /** What happened to which object, and why. A thread's begins with the function that failed. */
+  /** The text: the object and the cause. A thread's begins with the function that failed. */
   char message[1024];
   /**
    * Of a run: number of nodes that were not begun because of the failure. A cond, case or while that was not begun
@@ -513,7 +513,7 @@ typedef struct weir_threadpool_costs {
   double join_ns;
 } weir_threadpool_costs;
 
-/** What the creation of a pool takes. All-zero, and NULL, is the default. */
+/** Options of a new pool. All-zero, and NULL, is the default. */
 typedef struct weir_threadpool_options {
   /** sizeof(weir_threadpool_options) of the caller's header. */
   size_t struct_size;
@@ -738,10 +738,10 @@ weir_status weir_parallel_nd(weir_threadpool *pool,
 
 /* ---- Engine -------------------------------------------------------------------------------------------------------
  * An engine is a device: memory, and the means to run kernels. A CPU engine may carry a pool: one of yours, or one
- * that weir starts because its thread mode says so. What the settings leave open the environment may decide, read
- * once per process. WEIR_THREAD_MODE: global, private, kind or caller, in any case of letters; for engines that were
- * given neither a mode nor a pool. WEIR_THREAD_COUNT: 0 to 256, as in weir_engine_attr_set_thread_count. Any other
- * value is INVALID_ARGUMENT where it would be used.
+ * that weir starts because its thread mode says so. The environment may decide the rest, read once per process.
+ * WEIR_THREAD_MODE: global, private, kind or caller, in any case of letters; for engines that were given neither a
+ * mode nor a pool. WEIR_THREAD_COUNT: 0 to 256, as in weir_engine_attr_set_thread_count. Any other value is
+ * INVALID_ARGUMENT where it would be used.
  */
 
 /** Kinds of engines. A build or a machine may lack some: weir_engine_count counts the devices of a kind. */
@@ -794,7 +794,7 @@ typedef enum weir_thread_mode_value {
 /** The kind of an engine: one of enum weir_engine_kind_value. */
 typedef uint32_t weir_engine_kind;
 
-/** Where the threads of an engine come from: one of enum weir_thread_mode_value. */
+/** The source of an engine's threads: one of enum weir_thread_mode_value. */
 typedef uint32_t weir_thread_mode;
 
 /** How threads wait for the device of an engine: one of enum weir_wait_policy_value. */
@@ -1048,7 +1048,7 @@ typedef enum weir_limit {
   WEIR_MAX_ARGS = 64
 } weir_limit;
 
-/** Where the memory of a tensor or a buffer comes from, if it is not new memory of its engine's. */
+/** The source of a tensor's or a buffer's memory, if it is not new memory of its engine. */
 typedef enum weir_memory_source_value {
   /** Memory of the caller's that the engine's kernels can reach. */
   WEIR_MEMORY_FOREIGN = 0,
@@ -1077,22 +1077,22 @@ typedef struct weir_tensor_desc {
   int64_t dims[8];
 } weir_tensor_desc;
 
-/** Where memory comes from: one of enum weir_memory_source_value. */
+/** A source of memory: one of enum weir_memory_source_value. */
 typedef uint32_t weir_memory_source;
 
 /** Memory for weir_tensor_create and weir_buffer_create. */
 typedef struct weir_memory {
   /** sizeof(weir_memory), set by the caller. */
   size_t struct_size;
-  /** Which of the members below count; those of other sources are 0. */
+  /** The source, which says which members below count; the others are 0. */
   weir_memory_source source;
   /** 0. */
   uint32_t reserved;
   /** FOREIGN: the elements, dense and row-major, aligned to the element size. NULL only for no bytes. */
   void *data;
   /**
-   * FOREIGN: size of the memory at data; 0 = as large as the object. For a tensor whose shape a run decides it is the
-   * most that a run may store.
+   * FOREIGN: size of the memory at data; 0 = as large as the object. For a tensor whose shape a run decides it is
+   * the most that a run may store.
    */
   size_t bytes;
   /**
@@ -1589,9 +1589,9 @@ weir_status weir_time_ns(weir_stream *stream,
 
 /* ---- Domain -------------------------------------------------------------------------------------------------------
  * Two users of the library in one process, a framework and a plug-in of it, say, need not wait for each other nor be
- * told of each other's failures: each makes a domain, its engines in it, and waits for the domain. Who asks for none
- * is in the default domain. A late failure is told once by its stream, once by its engine, once by its domain and
- * once by weir_sync_devices; none of them takes it away from another. docs/waiting.md has the rules.
+ * told of each other's failures: each makes a domain, its engines in it, and waits for the domain. Engines that ask
+ * for none is in the default domain. A late failure is told once by its stream, once by its engine, once by its
+ * domain and once by weir_sync_devices; none of them takes it away from another. docs/waiting.md has the rules.
  */
 
 /**
@@ -1805,7 +1805,7 @@ typedef struct weir_named_kernel_desc {
   weir_destroy_fn destroy;
 } weir_named_kernel_desc;
 
-/** What the creation of a kernel takes besides its description. All-zero, and NULL, is the default. */
+/** Options of a new kernel. All-zero, and NULL, is the default. */
 typedef struct weir_kernel_options {
   /** sizeof(weir_kernel_options) of the caller's header. */
   size_t struct_size;
@@ -2095,7 +2095,7 @@ typedef uint64_t weir_value;
 /** A node in a graph under construction. Meaningful only for the graph that gave it. */
 typedef uint64_t weir_node;
 
-/** Where a node runs: one of enum weir_placement_value. */
+/** The placement of a node: one of enum weir_placement_value. */
 typedef uint32_t weir_placement;
 
 /** Creates an empty graph. `name` (may be NULL) appears in error texts and dumps. */
@@ -2225,7 +2225,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_graph_add_output(weir_graph *graph, con
 /** For weir_compile_options.hop_ns: bringing work to another thread costs nothing. */
 #define WEIR_HOP_NONE UINT64_MAX
 
-/** What compiling a graph decides and keeps. A bit that is not here is refused. */
+/** Flags of a compilation. Other bits are refused. */
 typedef enum weir_compile_flags {
   /**
    * Outputs of the program may be absent (weir_graph_add_switch). A run leaves the tensor of an absent output
@@ -2247,10 +2247,11 @@ typedef enum weir_compile_flags {
    */
   WEIR_COMPILE_NO_DEVICE_CONTROL = 4,
   /**
-   * Devices are not offered regions. Without it, nodes on a plug-in's device that takes regions (WEIR_DEVICE_REGIONS)
-   * with no other node between them are offered to it together, also inside of branches and loops. It may compile
-   * some of them to one kernel, which is then one node of the program with all of their names. Results are the same
-   * if the device computes the same; weir_program_report has the numbers offered and taken, and the reasons.
+   * Devices are not offered regions. Without it, nodes on a plug-in's device that takes regions
+   * (WEIR_DEVICE_REGIONS) with no other node between them are offered to it together, also inside of branches and
+   * loops. It may compile some of them to one kernel, which is then one node of the program with all of their names.
+   * Results are the same if the device computes the same; weir_program_report has the numbers offered and taken, and
+   * the reasons.
    */
   WEIR_COMPILE_NO_REGIONS = 8
 } weir_compile_flags;
@@ -2504,7 +2505,7 @@ typedef enum weir_run_flags {
 } weir_run_flags;
 
 /**
- * What one run takes besides its tensors. All-zero, and NULL, is the default. It is read during the call: only the
+ * Options of one run. All-zero, and NULL, is the default. It is read during the call: only the
  * bytes of `absent` must stay.
  */
 typedef struct weir_run_options {
@@ -2558,11 +2559,11 @@ typedef struct weir_run_options {
 } weir_run_options;
 
 /**
- * Runs one program now: the values that the inputs determine are written into the outputs, or into those of options->outputs.
- * The run is one piece of the stream's work; with a NULL stream it runs in this thread, with helpers from the pool (run options, else the program's first engine). The first node that fails
- * ends the run, and the error names it. The second and later runs allocate nothing, while at most 32 runs of the
- * program are queued on streams and no more than before run at once; with open shapes, while no value is larger than
- * before.
+ * Runs one program now: the values that the inputs determine are written into the outputs, or into those of
+ * options->outputs. The run is one piece of the stream's work; with a NULL stream it runs in this thread, with helpers
+ * from the pool (run options, else the program's first engine). The first node that fails ends the run, and the error
+ * names it. The second and later runs allocate nothing, while at most 32 runs of the program are queued on streams and
+ * no more than before run at once; with open shapes, while no value is larger than before.
  *
  * On a stream of a device that the program was compiled for, the run begins when the device has finished the work
  * enqueued before, and work enqueued later begins when the run is over. If that device executes the whole program,

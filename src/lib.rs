@@ -1,10 +1,11 @@
 //! weir: a device layer with a C ABI that runs on the host's own threads.
 //!
-//! The product is the shared library and the headers in `include`; the Rust items here are for the library's own tests and
-//! benches and are not a stable API. Rooms, in the order data flows; each imports only rooms to its left
+//! The product is the shared library and the headers in `include`; the Rust items here are for the library's own tests
+//! and benches and are not a stable API. Rooms, in the order data flows; each imports only rooms to its left
 //! (`tests/layering.rs`):
 //!
-//! `abi -> base -> {ops, sync} -> {threadpool, memory} -> device -> kernel -> stream -> resource -> engine -> graph -> ffi`
+//! `abi -> base -> {ops, sync} -> {threadpool, memory} -> device -> kernel -> stream -> resource -> engine`
+//! `-> graph -> ffi`
 
 #[doc(hidden)]
 pub mod abi;

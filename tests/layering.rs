@@ -41,7 +41,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The folders of the largest room, in the order in which one may import another: a folder imports only those before it.
+/// The folders of the largest room, in the order in which one may import another: a folder imports only those before
+/// it.
 const FOLDERS_OF_GRAPH: &[&str] = &["build", "plan", "loops", "carry", "compile", "observe", "run"];
 
 /// Where unsafe code may be: borders to other languages and to drivers, protocols, vectors, and places where somebody
@@ -282,8 +283,8 @@ fn locks_come_from_sync() {
         &["Mutex", "MutexGuard", "RwLock", "Condvar", "Once", "OnceLock", "LazyLock", "Barrier", "mpsc", "PoisonError"];
     let mut wrong = Vec::new();
     for (name, text) in files() {
-        // sync itself may use them where the operating system gives nothing better, base where it has no clock, and models
-        // for what loom is not to see.
+        // sync itself may use them where the operating system gives nothing better, base where it has no clock, and
+        // models for what loom is not to see.
         if name.starts_with("sync/") || name == "base/clock.rs" || name.contains("models") {
             continue;
         }

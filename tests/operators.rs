@@ -56,7 +56,7 @@ fn each_operator_is_described_in_one_place() {
     assert_eq!(described.count(), Op::NAMES.len(), "a description that is not in `operators!`");
 }
 
-/// What is generated is what the list says, and nothing on it is forgotten by hand.
+/// The generated files hold each operator of the list, and no list by hand forgets one.
 #[test]
 fn every_operator_is_wherever_operators_are_listed() {
     let (header, list, api, table) = (

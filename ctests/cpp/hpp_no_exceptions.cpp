@@ -50,7 +50,7 @@ int main() {
     weir::gemm(weir::matrix<float>(x, 2, 2), weir::matrix<const float>(x, 2, 2), weir::matrix<const float>(x, 1, 2));
     expect_error(WEIR_INVALID_ARGUMENT, "weir::gemm");
 
-    // What is refused is not leaked: the callable is destroyed here, and only here.
+    // A refused callable is not leaked: it is destroyed here, and only here.
     const auto token = std::make_shared<int>(0);
     auto desc = weir::sized<weir_host_kernel_desc>();
     desc.num_inputs = 1000;

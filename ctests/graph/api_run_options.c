@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What runs and programs can be told and asked: options, absent outputs, times of nodes, profiles. How runs end early
+ * Options and questions of runs and programs: options, absent outputs, times of nodes, profiles. How runs end early
  * is in failure_sweep.c.
  */
 

@@ -40,7 +40,7 @@ for struct in api["structs"]:
         if offsets.get((name, field["name"])) != field["offset"]:
             problems.append(f"{name}.{field['name']}: abi_layout.c and weir_api.json differ")
 
-# What a function returns and what it may do fit together.
+# A function's result and its errors fit together.
 for name, function in functions.items():
     fails = function["returns"] == "weir_status"
     if fails != bool(function["errors"]):

@@ -66,7 +66,7 @@ weir_status caught(Say say) noexcept {
     }
 }
 
-// As `called`. Whatever it throws becomes a status.
+// As `called`. An exception becomes a status.
 template <class Say, class F, class... Args>
 weir_status guarded(Say say, F &f, Args... args) noexcept {
     try {

@@ -825,8 +825,8 @@ weir_status weir_engine_attr_get_device_settings(const weir_engine_attr *attr,
                                                  size_t *out_bytes);
 
 /* ---- Native handles -----------------------------------------------------------------------------------------------
- * What the interface below a device calls an engine, a stream or an event of weir's, for work of the host's own
- * beside it.
+ * The names by which the interface below a device knows an engine, a stream or an event of weir's, for work of the
+ * host's own beside it.
  */
 
 /**

@@ -42,7 +42,8 @@ inline void add(const std::string &name, std::int32_t priority, const weir_devic
     check(weir_device_register(name.c_str(), priority, &vtable, ctx));
 }
 
-inline void replace(const std::string &name, std::int32_t priority, const weir_device_vtable &vtable, void *ctx = nullptr) {
+inline void replace(const std::string &name, std::int32_t priority, const weir_device_vtable &vtable,
+                    void *ctx = nullptr) {
     check(weir_device_replace(name.c_str(), priority, &vtable, ctx));
 }
 

@@ -7,6 +7,7 @@
 #define WEIR_DLPACK_HPP
 
 #include <cstdint>
+#include <memory>
 
 #include "dlpack.h"
 #include "kernel.hpp"
@@ -24,13 +25,13 @@ struct dlpack_deleter {
 
 } // namespace detail
 
-/// An exported tensor. Who passes it on releases it: `exported.release()`.
+/// An exported tensor. To pass it on, release it: `exported.release()`.
 using dlpack_tensor = std::unique_ptr<DLManagedTensorVersioned, detail::dlpack_deleter<DLManagedTensorVersioned>>;
 using dlpack_legacy_tensor = std::unique_ptr<DLManagedTensor, detail::dlpack_deleter<DLManagedTensor>>;
 
 /// The same memory for another library; `producer` (may be empty) writes it. See weir_tensor_to_dlpack.
-inline dlpack_tensor to_dlpack(const tensor &tensor, const stream &producer = stream(), const stream &consumer = stream(),
-                               std::uint64_t flags = 0) {
+inline dlpack_tensor to_dlpack(const tensor &tensor, const stream &producer = stream(),
+                               const stream &consumer = stream(), std::uint64_t flags = 0) {
     return dlpack_tensor(detail::value<DLManagedTensorVersioned *>(weir_tensor_to_dlpack, tensor.get(), producer.get(),
                                                                    consumer.get(), flags));
 }

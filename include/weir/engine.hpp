@@ -69,12 +69,14 @@ public:
     /// No other domain alive has this name.
     std::string name() const { return detail::text(weir_domain_get_name, get()); }
     /// Waits for everything that was queued before this call on streams of the domain's engines.
-    void synchronize(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const { check(weir_sync_domain(get(), timeout_ns, nullptr, 0, nullptr)); }
+    void synchronize(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const {
+        check(weir_sync_domain(get(), timeout_ns, nullptr, 0, nullptr));
+    }
 };
 
 namespace detail {
 
-// What settings of engines tell, for those of a caller's and for those of an engine.
+// Getters of engines' settings, for those of a caller and for those of an engine.
 template <class Self>
 class engine_settings {
 public:
@@ -343,7 +345,7 @@ public:
     /// weir_notice says on which thread.
     template <class F>
     void notify(F &&f) const {
-        detail::notify(std::forward<F>(f), [this](const weir_notice *notice) { return weir_event_notify(*this, notice); });
+        detail::notify(std::forward<F>(f), [this](const weir_notice *n) { return weir_event_notify(*this, n); });
     }
     /// Adds 1 to an eventfd of the caller's instead.
     void notify_fd(int event_fd) const {
@@ -454,9 +456,12 @@ class async_scope {
 public:
     async_scope() : number_(detail::value<std::uint64_t>(weir_async_scope_begin)) {}
     /// Of the domain's streams alone.
-    explicit async_scope(const domain &of) : number_(detail::value<std::uint64_t>(weir_async_scope_begin_in, of.get())) {}
+    explicit async_scope(const domain &of)
+        : number_(detail::value<std::uint64_t>(weir_async_scope_begin_in, of.get())) {}
     /// Waits for all that was queued; throws the first failure since the beginning.
-    void end(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const { check(weir_async_scope_end(number_, timeout_ns)); }
+    void end(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const {
+        check(weir_async_scope_end(number_, timeout_ns));
+    }
 
 private:
     std::uint64_t number_;

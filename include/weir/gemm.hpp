@@ -97,7 +97,8 @@ inline void gemm(const matrix<std::int32_t> &c, const matrix<const std::uint8_t>
                  const gemm_scale &scale = gemm_scale(), const threadpool &pool = threadpool()) {
     std::uint8_t ao;
     std::int8_t bo;
-    if (!detail::fit(c, a, b) || !detail::zero_point(ao, with.ao, "ao") || !detail::zero_point(bo, with.bo, "bo")) return;
+    if (!detail::fit(c, a, b)) return;
+    if (!detail::zero_point(ao, with.ao, "ao") || !detail::zero_point(bo, with.bo, "bo")) return;
     check(weir_gemm_u8s8s32(a.transposed, b.transposed, with.offsetc, c.rows, c.columns, a.width(), scale.alpha, a.data,
                             a.stride, ao, b.data, b.stride, bo, scale.beta, c.data, c.stride, with.co, pool));
 }
@@ -108,7 +109,8 @@ inline void gemm(const matrix<std::int32_t> &c, const matrix<const std::int8_t> 
                  const threadpool &pool = threadpool()) {
     std::int8_t ao;
     std::int8_t bo;
-    if (!detail::fit(c, a, b) || !detail::zero_point(ao, with.ao, "ao") || !detail::zero_point(bo, with.bo, "bo")) return;
+    if (!detail::fit(c, a, b)) return;
+    if (!detail::zero_point(ao, with.ao, "ao") || !detail::zero_point(bo, with.bo, "bo")) return;
     check(weir_gemm_s8s8s32(a.transposed, b.transposed, with.offsetc, c.rows, c.columns, a.width(), scale.alpha, a.data,
                             a.stride, ao, b.data, b.stride, bo, scale.beta, c.data, c.stride, with.co, pool));
 }

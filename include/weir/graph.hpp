@@ -20,7 +20,7 @@ namespace weir {
 
 // ---- graphs, programs, runs ----
 
-/// What graph::compile takes: the members of weir_compile_options, with setters that chain.
+/// Options of graph::compile: the members of weir_compile_options, with setters that chain.
 struct compile_options : weir_compile_options {
     compile_options() noexcept : weir_compile_options{} { struct_size = sizeof(weir_compile_options); }
     compile_options &set_flags(std::uint64_t of_compile) noexcept { return flags = of_compile, *this; }
@@ -37,8 +37,8 @@ struct compile_options : weir_compile_options {
     }
 };
 
-/// What a run takes besides its tensors: the members of weir_run_options, with setters that chain. What they point to
-/// lives until the call that runs or starts returns.
+/// Options of a run: the members of weir_run_options, with setters that chain. Their pointers must be valid until the
+/// call that runs or starts returns.
 struct run_options : weir_run_options {
     run_options() noexcept : weir_run_options{} { struct_size = sizeof(weir_run_options); }
     run_options &set_flags(std::uint64_t of_run) noexcept { return flags = of_run, *this; }
@@ -65,7 +65,7 @@ public:
     /// says on which thread.
     template <class F>
     void notify(F &&f) const {
-        detail::notify(std::forward<F>(f), [this](const weir_notice *notice) { return weir_run_notify(*this, notice); });
+        detail::notify(std::forward<F>(f), [this](const weir_notice *n) { return weir_run_notify(*this, n); });
     }
     /// Adds 1 to an eventfd of the caller's instead.
     void notify_fd(int event_fd) const {
@@ -73,7 +73,7 @@ public:
     }
     /// How the run failed, if it has.
     std::optional<weir::error> error() const { return failure().as_error(); }
-    /// Where it failed, and what was not begun; code is WEIR_OK if it has not.
+    /// The node that failed, and the nodes that were not begun; code is WEIR_OK if there is no failure.
     weir::failure failure() const { return detail::failure_of(weir_run_get_failure, get()); }
 };
 
@@ -121,11 +121,11 @@ public:
     std::string dump(weir_dump_format format) const {
         return detail::text(weir_program_dump, get(), format);
     }
-    /// What compile has decided, and why.
+    /// The decisions of compile, with reasons.
     std::string report(weir_report_format format = WEIR_REPORT_TEXT) const {
         return detail::text(weir_program_report, get(), format);
     }
-    /// What it was compiled with.
+    /// The options that it was compiled with.
     weir_compile_options options() const {
         auto options = sized<weir_compile_options>();
         check(weir_program_get_options(*this, &options));
@@ -137,7 +137,7 @@ public:
         check(weir_program_get_node_stats(*this, i, &stats));
         return stats;
     }
-    /// What runs have learned of the nodes' costs, as text for `load_costs` of a later process.
+    /// The nodes' costs as runs have measured them, as text for `load_costs` of a later process.
     std::string save_costs() const { return detail::text(weir_program_save_costs, get()); }
     /// How many of the program's nodes the text knows.
     std::size_t load_costs(const std::string &costs) const {
@@ -203,7 +203,9 @@ public:
         using task = detail::host_task<std::decay_t<F>>;
         auto arg = std::unique_ptr<task>(new task{std::forward<F>(f)});
         weir_node node = 0;
-        if (check(weir_graph_add_task(*this, name.c_str(), task::call, arg.get(), task::destroy, cost_ns, &node))) static_cast<void>(arg.release());
+        if (check(weir_graph_add_task(*this, name.c_str(), task::call, arg.get(), task::destroy, cost_ns, &node))) {
+            static_cast<void>(arg.release());
+        }
         return node;
     }
     void add_control_edge(weir_node from, weir_node to) {

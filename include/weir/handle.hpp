@@ -60,8 +60,8 @@ inline bool check(weir_status status) {
     return status == WEIR_OK;
 }
 
-/// For programs without exceptions: the first failure of this thread's calls since it was taken last. What a call
-/// returns that has failed is empty: a handle, a list, 0.
+/// For programs without exceptions: the first failure of this thread's calls since it was taken last. A call
+/// that fails returns something empty: a handle, a list, 0.
 inline std::optional<error> take_error() {
 #if defined(__cpp_exceptions)
     return std::nullopt;
@@ -161,7 +161,7 @@ struct failure : weir_failure {
 
 namespace detail {
 
-// What is known of a failure: failure_of(weir_run_get_failure, run).
+// Reads a failure: failure_of(weir_run_get_failure, run).
 template <class Call, class... Args>
 failure failure_of(Call call, Args... args) {
     failure found{};
@@ -183,7 +183,7 @@ failure failure_of(Call call, Args... args) {
 
 } // namespace detail
 
-/// What is known of the calling thread's last failed call.
+/// The failure of the calling thread's last failed call.
 inline failure thread_failure() { return detail::failure_of(weir_thread_get_failure); }
 
 /// What all handles are: a pointer to a C object, given up at the end. Attributes, options and graphs are this and no

@@ -74,7 +74,7 @@ weir_status weir_program_report(const weir_program *program,
                                 size_t *out_length);
 
 /* ---- Statistics ---------------------------------------------------------------------------------------------------
- * What the runs of a program have done and taken, and costs that are kept for the next process.
+ * Counts and times of a program's runs, and costs that are kept for the next process.
  */
 
 /** Time that a node has taken, over all runs since the program was compiled. */
@@ -134,7 +134,7 @@ weir_status weir_program_load_costs(weir_program *program,
                                     size_t *out_num_known);
 
 /* ---- Costs of a pool ----------------------------------------------------------------------------------------------
- * What it costs to bring threads of a pool to work: measured, or given by the host.
+ * The cost of bringing threads of a pool to work: measured, or given by the host.
  */
 
 /**
@@ -238,7 +238,7 @@ weir_status weir_engine_dump_memory(const weir_engine *engine,
                                     size_t *out_length);
 
 /* ---- Runtime ------------------------------------------------------------------------------------------------------
- * What the library has started and holds.
+ * Threads that the library has started, and objects that it holds.
  */
 
 /** Reasons for which weir starts a thread. There are no others. */

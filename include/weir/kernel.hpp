@@ -244,7 +244,7 @@ private:
     weir_completion *raw_;
 };
 
-/// What the creation of a kernel takes: the members of weir_kernel_options, with setters that chain.
+/// Options of a new kernel: the members of weir_kernel_options, with setters that chain.
 struct kernel_options : weir_kernel_options {
     kernel_options() noexcept : weir_kernel_options{} { struct_size = sizeof(weir_kernel_options); }
     /// The text lives until the kernel is made.

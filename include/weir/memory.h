@@ -18,7 +18,7 @@ extern "C" {
 
 /* ---- Memory -------------------------------------------------------------------------------------------------------
  * An engine's tensors, scratch and the values of runs lie in regions that it gets from the system, or from an
- * allocator of yours, and cuts into blocks. What comes back is kept for the next, so that in the steady state nothing
+ * allocator of yours, and cuts into blocks. Freed blocks are kept for the next, so that in the steady state nothing
  * is asked for. A limit bounds the regions; beyond it a call fails with RESOURCE_EXHAUSTED, at once, and says what
  * holds the memory. The environment variable WEIR_MEMORY_MODE, pooled or direct, read once per process, is for
  * engines that were given no mode; any other value is INVALID_ARGUMENT where it would be used.

@@ -500,7 +500,7 @@ typedef struct weir_slice_desc {
   uint32_t reserved;
   /** The first element in each dimension. */
   int64_t begin[8];
-  /** Where each dimension ends. */
+  /** The end in each dimension. */
   int64_t end[8];
   /** The distance; 0 = 1. A negative step goes backwards, from begin down to end. */
   int64_t step[8];
@@ -1159,7 +1159,7 @@ typedef enum weir_gemm_offset_value {
   WEIR_GEMM_OFFSET_COLUMN = 3
 } weir_gemm_offset_value;
 
-/** Which offset weir_gemm_u8s8s32 and weir_gemm_s8s8s32 add to C: one of enum weir_gemm_offset_value. */
+/** The offset that weir_gemm_u8s8s32 and weir_gemm_s8s8s32 add to C: one of enum weir_gemm_offset_value. */
 typedef uint32_t weir_gemm_offset;
 
 /**

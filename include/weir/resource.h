@@ -17,10 +17,11 @@ extern "C" {
 #endif
 
 /* ---- Resources ----------------------------------------------------------------------------------------------------
- * What an engine keeps by name between runs: variables, lookup tables, objects of yours. A name is in a container,
- * NULL = "default". Names of resources have at most 127 bytes, those of containers 63: letters, digits, '.', '_', '-'
- * and '/', not beginning with '_', '-' or '/'. Creating with name NULL makes a resource without one. A resource is
- * counted: its name holds one reference, handles, programs and queued work hold others. See docs/resources.md.
+ * The objects that an engine keeps by name between runs: variables, lookup tables, objects of yours. A name is in a
+ * container, NULL = "default". Names of resources have at most 127 bytes, those of containers 63: letters, digits,
+ * '.', '_', '-' and '/', not beginning with '_', '-' or '/'. Creating with name NULL makes a resource without one. A
+ * resource is counted: its name holds one reference, handles, programs and queued work hold others. See
+ * docs/resources.md.
  */
 
 /** Kinds of resources. */
@@ -56,8 +57,8 @@ typedef struct weir_resource_info {
   /** sizeof(weir_resource_info), set by the caller before the call. */
   size_t struct_size;
   /**
-   * Its id on its engine, an index and a generation, valid while it has its name (or, without one, is alive) and never
-   * reused for another resource. It keeps nothing alive (weir_resource_from_id).
+   * Its id on its engine, an index and a generation, valid while it has its name (or, without one, is alive) and
+   * never reused for another resource. It keeps nothing alive (weir_resource_from_id).
    */
   uint64_t id;
   /** Its kind. */

@@ -19,7 +19,8 @@ namespace weir {
 /// Where a resource is kept: `{"name"}` or `{"name", "container"}`; without a name nowhere.
 struct place {
     place() = default;
-    place(std::string name, std::string container = "default") : name(std::move(name)), container(std::move(container)) {}
+    place(std::string name, std::string container = "default")
+        : name(std::move(name)), container(std::move(container)) {}
     place(const char *name) : place(std::string(name)) {}
     const char *name_or_null() const noexcept { return name.empty() ? nullptr : name.c_str(); }
     std::string name, container = "default";
@@ -79,8 +80,10 @@ public:
         auto kept = std::unique_ptr<T>(new T(std::move(object)));
         const weir_destroy_fn destroy = [](void *self) noexcept { delete static_cast<T *>(self); };
         resource made;
-        if (check(weir_resource_create_host(on, at.container.c_str(), at.name_or_null(), type.c_str(), kept.get(), destroy,
-                                        made.out()))) static_cast<void>(kept.release());
+        if (check(weir_resource_create_host(on, at.container.c_str(), at.name_or_null(), type.c_str(), kept.get(),
+                                            destroy, made.out()))) {
+            static_cast<void>(kept.release());
+        }
         return made;
     }
     /// The object that was kept under this type.

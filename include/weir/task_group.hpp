@@ -64,7 +64,9 @@ public:
         } else {
             using host_task = detail::host_task<task>;
             auto kept = std::unique_ptr<host_task>(new host_task{std::forward<F>(f)});
-            if (check(weir_task_group_spawn(*this, host_task::call, kept.get(), host_task::destroy))) static_cast<void>(kept.release());
+            if (check(weir_task_group_spawn(*this, host_task::call, kept.get(), host_task::destroy))) {
+                static_cast<void>(kept.release());
+            }
         }
     }
 

@@ -155,12 +155,12 @@ struct schedule_pool {
 
 } // namespace detail
 
-/// What threadpool::builtin takes: the members of weir_threadpool_options, with setters that chain.
+/// Options of threadpool::builtin: the members of weir_threadpool_options, with setters that chain.
 struct threadpool_options : weir_threadpool_options {
     threadpool_options() noexcept : weir_threadpool_options{} { struct_size = sizeof(weir_threadpool_options); }
     threadpool_options &set_num_threads(std::int32_t n) noexcept { return num_threads = n, *this; }
     threadpool_options &set_spin_ns(std::uint64_t ns) noexcept { return spin_ns = ns, *this; }
-    /// What the pool's threads cost; without it weir measures. They live until the pool is made.
+    /// The costs of the pool's threads; without it weir measures. They live until the pool is made.
     threadpool_options &set_costs(const weir_threadpool_costs &of_pool) noexcept { return costs = &of_pool, *this; }
 };
 
@@ -298,8 +298,8 @@ void parallel_for(const threadpool &pool, std::int64_t n, F &&range, const weir_
 /// arrays of `rank` numbers. tile may be nullptr, or name tile sizes; see weir_parallel_nd. Exceptions are as for
 /// parallel_for.
 template <class F>
-void parallel_nd(const threadpool &pool, std::int32_t rank, const std::int64_t *extents, const std::int64_t *tile, F &&box,
-                 const weir_parallel_hint *hint = nullptr) {
+void parallel_nd(const threadpool &pool, std::int32_t rank, const std::int64_t *extents, const std::int64_t *tile,
+                 F &&box, const weir_parallel_hint *hint = nullptr) {
     detail::region<std::remove_reference_t<F>> region{box};
     region.finish(weir_parallel_nd(pool, rank, extents, tile, hint, region.call_box, &region));
 }

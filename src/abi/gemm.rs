@@ -3,7 +3,7 @@
 //! Chapter: Matrix products without an engine.
 #![forbid(unsafe_code)]
 
-/// Which offset weir_gemm_u8s8s32 and weir_gemm_s8s8s32 add to C: one of enum weir_gemm_offset_value.
+/// The offset that weir_gemm_u8s8s32 and weir_gemm_s8s8s32 add to C: one of enum weir_gemm_offset_value.
 pub type weir_gemm_offset = u32;
 
 /// Shape of the offset in `co`.

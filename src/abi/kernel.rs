@@ -127,7 +127,7 @@ pub enum weir_forwarding_value {
     WEIR_FORWARD_NEVER = -2,
 }
 
-/// What the creation of a kernel takes besides its description. All-zero, and NULL, is the default.
+/// Options of a new kernel. All-zero, and NULL, is the default.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_kernel_options {
@@ -140,7 +140,7 @@ pub struct weir_kernel_options {
     pub cost_ns: u64,
 }
 
-/// Where a node runs: one of enum weir_placement_value.
+/// The placement of a node: one of enum weir_placement_value.
 ///
 /// Chapter: Graph.
 pub type weir_placement = u32;

@@ -1,11 +1,11 @@
-//! What one compilation and one run take.
+//! Options of a compilation and of a run.
 //!
 //! Chapter: Program.
 #![forbid(unsafe_code)]
 
 use super::{weir_notice, weir_placement, weir_threadpool};
 
-/// What compiling a graph decides and keeps. A bit that is not here is refused.
+/// Flags of a compilation. Other bits are refused.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_compile_flags {
@@ -22,10 +22,11 @@ pub enum weir_compile_flags {
     /// back only the predicate and issues the work that follows, without holding a thread, and a cancelled or late run
     /// ends between two iterations. Results are the same; weir_program_report says for each node who decides, and why.
     WEIR_COMPILE_NO_DEVICE_CONTROL = 4,
-    /// Devices are not offered regions. Without it, nodes on a plug-in's device that takes regions (WEIR_DEVICE_REGIONS)
-    /// with no other node between them are offered to it together, also inside of branches and loops. It may compile
-    /// some of them to one kernel, which is then one node of the program with all of their names. Results are the same
-    /// if the device computes the same; weir_program_report has the numbers offered and taken, and the reasons.
+    /// Devices are not offered regions. Without it, nodes on a plug-in's device that takes regions
+    /// (WEIR_DEVICE_REGIONS) with no other node between them are offered to it together, also inside of branches and
+    /// loops. It may compile some of them to one kernel, which is then one node of the program with all of their names.
+    /// Results are the same if the device computes the same; weir_program_report has the numbers offered and taken, and
+    /// the reasons.
     WEIR_COMPILE_NO_REGIONS = 8,
 }
 
@@ -123,7 +124,7 @@ pub enum weir_run_flags {
     WEIR_RUN_NO_WAIT = 4,
 }
 
-/// What one run takes besides its tensors. All-zero, and NULL, is the default. It is read during the call: only the
+/// Options of one run. All-zero, and NULL, is the default. It is read during the call: only the
 /// bytes of `absent` must stay.
 ///
 /// Chapter: Run.

@@ -33,8 +33,8 @@ pub type weir_resource_build_fn =
 pub struct weir_resource_info {
     /// sizeof(weir_resource_info), set by the caller before the call.
     pub struct_size: usize,
-    /// Its id on its engine, an index and a generation, valid while it has its name (or, without one, is alive) and never
-    /// reused for another resource. It keeps nothing alive (weir_resource_from_id).
+    /// Its id on its engine, an index and a generation, valid while it has its name (or, without one, is alive) and
+    /// never reused for another resource. It keeps nothing alive (weir_resource_from_id).
     pub id: u64,
     /// Its kind.
     pub kind: weir_resource_kind,

@@ -24,7 +24,7 @@ pub struct weir_failure {
     pub loop_node: [std::ffi::c_char; 128],
     /// The engine that the node ran on (its name, "cpu:0"), or "".
     pub engine: [std::ffi::c_char; 64],
-    /// What happened to which object, and why. A thread's begins with the function that failed.
+    /// The text: the object and the cause. A thread's begins with the function that failed.
     pub message: [std::ffi::c_char; 1024],
     /// Of a run: number of nodes that were not begun because of the failure. A cond, case or while that was not begun
     /// counts as one node, whatever is inside.

@@ -50,7 +50,7 @@ pub enum weir_wait_policy_value {
     WEIR_WAIT_YIELD = 2,
 }
 
-/// Where the threads of an engine come from: one of enum weir_thread_mode_value.
+/// The source of an engine's threads: one of enum weir_thread_mode_value.
 ///
 /// Chapter: Engine.
 pub type weir_thread_mode = u32;

@@ -74,10 +74,10 @@ pub struct weir_tensor_view {
     pub desc: weir_tensor_desc,
 }
 
-/// Where memory comes from: one of enum weir_memory_source_value.
+/// A source of memory: one of enum weir_memory_source_value.
 pub type weir_memory_source = u32;
 
-/// Where the memory of a tensor or a buffer comes from, if it is not new memory of its engine's.
+/// The source of a tensor's or a buffer's memory, if it is not new memory of its engine.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_memory_source_value {
@@ -95,14 +95,14 @@ pub enum weir_memory_source_value {
 pub struct weir_memory {
     /// sizeof(weir_memory), set by the caller.
     pub struct_size: usize,
-    /// Which of the members below count; those of other sources are 0.
+    /// The source, which says which members below count; the others are 0.
     pub source: weir_memory_source,
     /// 0.
     pub reserved: u32,
     /// FOREIGN: the elements, dense and row-major, aligned to the element size. NULL only for no bytes.
     pub data: *mut c_void,
-    /// FOREIGN: size of the memory at data; 0 = as large as the object. For a tensor whose shape a run decides it is the
-    /// most that a run may store.
+    /// FOREIGN: size of the memory at data; 0 = as large as the object. For a tensor whose shape a run decides it is
+    /// the most that a run may store.
     pub bytes: usize,
     /// FOREIGN, may be NULL: called with release_ctx exactly once, when nothing uses the memory any more: no reference
     /// to the object, no tensor on the buffer, no queued work with such a tensor. It is called in the thread that drops

@@ -122,7 +122,7 @@ pub struct weir_threadpool_costs {
 /// For weir_threadpool_options.spin_ns: threads without work sleep at once.
 pub const WEIR_SPIN_NONE: u64 = u64::MAX;
 
-/// What the creation of a pool takes. All-zero, and NULL, is the default.
+/// Options of a new pool. All-zero, and NULL, is the default.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_threadpool_options {

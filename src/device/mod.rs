@@ -424,7 +424,7 @@ pub trait DeviceKernel: Any + Send + Sync + Debug {
 /// The operation of a CUDA kernel from the host's source; its attributes are a `weir_cuda_kernel_desc`.
 pub const CUDA_KERNEL: &str = "cuda_kernel";
 
-/// What a kernel computes.
+/// The operation of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation<'a> {
     /// A function of the host's, which the recipe has.

@@ -179,8 +179,8 @@ pub unsafe extern "C" fn weir_stream_record_cuda_event(
 /// Creates a kernel from source code of the caller's: CUDA C++, PTX or a binary. It is compiled, if necessary, and
 /// loaded in this call; a launch only fills in addresses and counts. The output of NVRTC is cached on disk, in the
 /// folder that the environment variable WEIR_CUDA_CACHE names (empty = no cache), else in weir/cuda in the user's cache
-/// folder; a file is read only if nobody but this user can have written it. options may be NULL; without a name in them the
-/// kernel has the name of its entry.
+/// folder; a file is read only if nobody but this user can have written it. options may be NULL; without a name in them
+/// the kernel has the name of its entry.
 ///
 /// Blocking: while it is compiled and loaded. Ownership: desc, the data it points to and options are copied; desc->user
 /// passes to the kernel if desc->destroy is given. Errors: INVALID_ARGUMENT (NULL, struct_size, signature, block,

@@ -1,4 +1,4 @@
-//! What the creation of a kernel takes besides its description.
+//! Options of a new kernel.
 
 use super::argument::string;
 use super::versioned;

@@ -14,7 +14,7 @@ use crate::sync::ambient;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::sync::Arc;
 
-/// What the caller asks of a run. The reference to the pool is the caller's, and not counted.
+/// A caller's run options, checked. The reference to the pool is the caller's, and not counted.
 struct Told<'a> {
     options: ManuallyDrop<RunOptions>,
     outputs: &'a [usize],
@@ -85,11 +85,11 @@ unsafe fn told<'a>(options: *const weir_run_options, asked_by: &'static str) -> 
     }
 }
 
-/// Runs one program now: the values that the inputs determine are written into the outputs, or into those of options->outputs.
-/// The run is one piece of the stream's work; with a NULL stream it runs in this thread, with helpers from the pool (run options, else the program's first engine). The first node that fails
-/// ends the run, and the error names it. The second and later runs allocate nothing, while at most 32 runs of the
-/// program are queued on streams and no more than before run at once; with open shapes, while no value is larger than
-/// before.
+/// Runs one program now: the values that the inputs determine are written into the outputs, or into those of
+/// options->outputs. The run is one piece of the stream's work; with a NULL stream it runs in this thread, with helpers
+/// from the pool (run options, else the program's first engine). The first node that fails ends the run, and the error
+/// names it. The second and later runs allocate nothing, while at most 32 runs of the program are queued on streams and
+/// no more than before run at once; with open shapes, while no value is larger than before.
 ///
 /// On a stream of a device that the program was compiled for, the run begins when the device has finished the work
 /// enqueued before, and work enqueued later begins when the run is over. If that device executes the whole program,

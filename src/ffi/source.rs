@@ -1,4 +1,4 @@
-//! Where the memory of a tensor or a buffer comes from.
+//! Sources of the memory of tensors and buffers.
 
 use super::{handle, task, versioned};
 use crate::abi::*;

@@ -42,7 +42,7 @@ pub unsafe extern "C" fn weir_threadpool_create(
     })
 }
 
-/// Whose threads a pool has.
+/// The owner of a pool's threads.
 #[derive(PartialEq)]
 enum Owner {
     Host,

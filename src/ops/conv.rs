@@ -1,7 +1,8 @@
-//! Creates a convolution, see weir_conv_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no bias, no
-//! padding, strides of 1.
+//! Creates a convolution, see weir_conv_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no bias,
+//! no padding, strides of 1.
 //!
-//! Errors: INVALID_ARGUMENT (unknown flags, layouts, padding or activation); OUT_OF_RANGE (negative or enormous numbers).
+//! Errors: INVALID_ARGUMENT (unknown flags, layouts, padding or activation); OUT_OF_RANGE (negative or enormous
+//! numbers).
 //!
 //! Chapter: Convolution.
 #![forbid(unsafe_code)]

@@ -1,5 +1,5 @@
-//! Creates a step of a GRU, see weir_gru_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no biases,
-//! gates in the order of ONNX, reset before the product.
+//! Creates a step of a GRU, see weir_gru_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
+//! biases, gates in the order of ONNX, reset before the product.
 //!
 //! Errors: INVALID_ARGUMENT (unknown flags or gate order, reserved not 0).
 //!

@@ -1,8 +1,8 @@
 //! Creates a matrix product, see weir_matmul_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
 //! flags. The kernel keeps desc->weights alive.
 //!
-//! Errors: INVALID_ARGUMENT (unknown flags or activation, reserved not 0, weights that are of s8, are to be transposed or
-//! are of another engine's device).
+//! Errors: INVALID_ARGUMENT (unknown flags or activation, reserved not 0, weights that are of s8, are to be transposed
+//! or are of another engine's device).
 //!
 //! Chapter: Products.
 #![forbid(unsafe_code)]

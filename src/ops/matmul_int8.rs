@@ -1,8 +1,8 @@
-//! Creates an int8 matrix product, see weir_matmul_int8_desc. Shapes are checked when it is enqueued or compiled. NULL desc
-//! = 32-bit sums, no zero points. The kernel keeps desc->weights alive.
+//! Creates an int8 matrix product, see weir_matmul_int8_desc. Shapes are checked when it is enqueued or compiled. NULL
+//! desc = 32-bit sums, no zero points. The kernel keeps desc->weights alive.
 //!
-//! Errors: INVALID_ARGUMENT (unknown flags or type, reserved not 0, a scale that is not finite, weights that are not s8, are
-//! to be transposed or are of another engine's device); OUT_OF_RANGE (zero points).
+//! Errors: INVALID_ARGUMENT (unknown flags or type, reserved not 0, a scale that is not finite, weights that are not
+//! s8, are to be transposed or are of another engine's device); OUT_OF_RANGE (zero points).
 //!
 //! Chapter: Products.
 #![forbid(unsafe_code)]

@@ -49,7 +49,7 @@ macro_rules! operators {
             /// The names of all operators.
             pub const NAMES: &[&str] = &[$($operator::NAME),*];
 
-            /// What stands after weir_kernel_create_.
+            /// The suffix after weir_kernel_create_.
             pub fn operation(&self) -> &'static str {
                 match self {
                     $(Op::$operator(_) => $operator::NAME,)*

@@ -1,7 +1,7 @@
 //! Creates a normalisation, see weir_norm_desc.
 //!
-//! Errors: INVALID_ARGUMENT (unknown flags, unknown op, groups 0 of a group normalisation or not 0 of another one, epsilon
-//! below 0 or a NaN); OUT_OF_RANGE (axis outside -8..7).
+//! Errors: INVALID_ARGUMENT (unknown flags, unknown op, groups 0 of a group normalisation or not 0 of another one,
+//! epsilon below 0 or a NaN); OUT_OF_RANGE (axis outside -8..7).
 //!
 //! Chapter: Rows and columns.
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! What the description of a built-in operator consists of.
+//! The parts of a built-in operator's description.
 
 use crate::abi::weir_packed_weights;
 use crate::base::{Desc, Result};
@@ -10,7 +10,7 @@ use std::fmt::Debug;
 /// The type is repr(C) and begins with its `struct_size: usize`. It has integers, floats and raw pointers without gaps
 /// between them, so that all its bytes are initialised and all-zero bytes are a value of it.
 pub unsafe trait Descriptor: Copy + 'static {
-    /// What it describes.
+    /// The typed form that it describes.
     type Operator: Operator<Desc = Self>;
 
     /// Its bytes, as this version of the library has it.
@@ -55,10 +55,10 @@ pub trait Operator: Copy + Debug + PartialEq + Send + Sync + 'static {
     /// Its settings in C.
     type Desc: Descriptor;
 
-    /// What stands after weir_kernel_create_.
+    /// The suffix after weir_kernel_create_.
     const NAME: &'static str;
 
-    /// What a descriptor that is NULL stands for; `None`: it is refused.
+    /// The descriptor that NULL stands for; `None`: NULL is refused.
     const DEFAULT: Option<Self::Desc> = None;
 
     /// Whether dimensions of its inputs and outputs may be known only at run time.

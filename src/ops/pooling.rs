@@ -1,7 +1,7 @@
 //! Creates a pooling, see weir_pooling_desc. Shapes are checked when it is enqueued or compiled.
 //!
-//! Errors: INVALID_ARGUMENT (unknown flags, op or layout, windows beside WEIR_POOLING_GLOBAL); OUT_OF_RANGE (negative or
-//! enormous numbers, a window without taps, padding as long as the window).
+//! Errors: INVALID_ARGUMENT (unknown flags, op or layout, windows beside WEIR_POOLING_GLOBAL); OUT_OF_RANGE (negative
+//! or enormous numbers, a window without taps, padding as long as the window).
 //!
 //! Chapter: Convolution.
 #![forbid(unsafe_code)]

@@ -1,7 +1,7 @@
 //! Creates a reduction, see weir_reduce_desc.
 //!
-//! Errors: INVALID_ARGUMENT (unknown flags, unknown op, p of a norm other than 1 and 2, eps below 0 or a NaN, p or eps of a
-//! reduction other than a norm); OUT_OF_RANGE (num_axes above WEIR_MAX_RANK, an axis outside -8..7).
+//! Errors: INVALID_ARGUMENT (unknown flags, unknown op, p of a norm other than 1 and 2, eps below 0 or a NaN, p or eps
+//! of a reduction other than a norm); OUT_OF_RANGE (num_axes above WEIR_MAX_RANK, an axis outside -8..7).
 //!
 //! Chapter: Rows and columns.
 #![forbid(unsafe_code)]
@@ -105,7 +105,7 @@ impl Reduce {
         self.name() == "reduce_norm"
     }
 
-    /// Which axes are reduced.
+    /// The reduced axes.
     pub fn reduced(&self, input: &Desc) -> Result<[bool; MAX_RANK]> {
         let mut reduced = [self.num_axes == 0; MAX_RANK];
         for &axis in &self.axes[..self.num_axes] {

@@ -27,7 +27,7 @@ pub struct weir_slice_desc {
     pub reserved: u32,
     /// The first element in each dimension.
     pub begin: [i64; 8],
-    /// Where each dimension ends.
+    /// The end in each dimension.
     pub end: [i64; 8],
     /// The distance; 0 = 1. A negative step goes backwards, from begin down to end.
     pub step: [i64; 8],

@@ -1,7 +1,7 @@
 //! Creates a transposition, see weir_transpose_desc. NULL desc = the dimensions in reverse order.
 //!
-//! Errors: INVALID_ARGUMENT (reserved not 0, a dimension named twice); OUT_OF_RANGE (rank above WEIR_MAX_RANK, a dimension
-//! that does not exist).
+//! Errors: INVALID_ARGUMENT (reserved not 0, a dimension named twice); OUT_OF_RANGE (rank above WEIR_MAX_RANK, a
+//! dimension that does not exist).
 //!
 //! Chapter: Moving elements.
 #![forbid(unsafe_code)]

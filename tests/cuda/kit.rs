@@ -26,7 +26,8 @@ struct Skipped;
 /// With a real driver: runs `body` here, or in a process of its own if it loses the device or has settings for weir,
 /// which reads them once.
 fn with_real_driver(settings: &[(&str, &str)], body: impl FnOnce()) {
-    // It is of its own version, takes what order it likes, does not look for leaks, and has its own library of products.
+    // It is of its own version, takes what order it likes, does not look for leaks, and has its own library of
+    // products.
     let is_any = |name: &str| {
         name.starts_with("WEIR_") || matches!(name, "VERSION" | "SEED" | "LEAKS" | "BLAS" | "FAKE_STREAMS" | "ALONE")
     };

@@ -1,5 +1,5 @@
-//! TensorFlow's first control flow: random structured programs are lowered to its nodes, and what compile makes of these
-//! computes what an interpreter of the programs does.
+//! TensorFlow's first control flow: random structured programs are lowered to its nodes, and what compile makes of
+//! these computes what an interpreter of the programs does.
 
 mod broken;
 #[path = "../kit/mod.rs"]

@@ -1,5 +1,5 @@
-//! What the nodes of TensorFlow's first control flow mean, value by value: an interpreter that knows nothing of loops as
-//! weir has them. Values are asked for; each is known by its node and by the iterations that it is in.
+//! What the nodes of TensorFlow's first control flow mean, value by value: an interpreter that knows nothing of loops
+//! as weir has them. Values are asked for; each is known by its node and by the iterations that it is in.
 
 use crate::lower::{Flat, Kind, Value};
 use std::collections::HashMap;

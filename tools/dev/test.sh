@@ -48,7 +48,7 @@ summary() {
 
 give_up() {
     [ "$failed" -gt 0 ] || failed=1
-    # What they started ends by itself.
+    # Their children end by themselves.
     # shellcheck disable=SC2086 # several processes
     [ -z "$ahead" ] || kill $ahead 2>/dev/null || true
     printf '\n./dev test: FAILED in the step "%s", see above. The steps after it were not run.\n' "$step" >&2

@@ -156,7 +156,7 @@ impl Bound<'_> {
         let pool = self.pool(stream.map(|stream| &**stream), options)?;
         let orders = Orders::of(options, self.program.plan())?;
         let no_wait = options.is_some_and(|options| options.no_wait);
-        let listener = options.and_then(|options| options.listener);
+        let listener = options.and_then(|options| options.listener.as_ref());
         if listener.is_some() && stream.is_none_or(|stream| stream.queue().is_synchronous()) {
             options.map_or(Ok(()), RunOptions::refuse_listener)?;
         }
@@ -312,7 +312,7 @@ impl Bound<'_> {
         let run = Run::create(stream.queue());
         let orders = Orders::of(options, self.program.plan())?;
         let no_wait = options.is_some_and(|options| options.no_wait);
-        let listener = options.and_then(|options| options.listener);
+        let listener = options.and_then(|options| options.listener.as_ref());
         self.submit(stream, self.pool(Some(stream), options)?, Some(&run), orders, (no_wait, listener))?;
         Ok(run)
     }
@@ -323,7 +323,7 @@ impl Bound<'_> {
         pool: Option<&Ref<ThreadPool>>,
         handle: Option<&Ref<Run>>,
         orders: Option<Orders>,
-        (no_wait, listener): (bool, Option<Listener>),
+        (no_wait, listener): (bool, Option<&Listener>),
     ) -> Result<()> {
         stream.queue().admit()?;
         self.check_stream(stream)?;
@@ -334,7 +334,7 @@ impl Bound<'_> {
         if !is_direct || listener.is_some() {
             self.check_not_captured(stream)?;
         }
-        let notice = listener.map(|listener| stream.queue().notice(listener)).transpose()?;
+        let notice = listener.map(|listener| stream.queue().notice(*listener)).transpose()?;
         if is_direct {
             return self.submit_direct(stream, notice);
         }

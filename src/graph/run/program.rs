@@ -84,7 +84,7 @@ impl Program {
         &self.plan().outputs
     }
 
-    /// What it was compiled with.
+    /// The options that it was compiled with.
     pub fn options(&self) -> &CompileOptions {
         &self.facts.options
     }

@@ -17,8 +17,8 @@ pub struct KernelKey {
 }
 
 impl KernelKey {
-    /// The key of a kernel of type K with these settings, for the devices that `place` distinguishes. `kept`: the object
-    /// that the kernel keeps, if it keeps one. The cache then does not keep the kernel (see there).
+    /// The key of a kernel of type K with these settings, for the devices that `place` distinguishes. `kept`: the
+    /// object that the kernel keeps, if it keeps one. The cache then does not keep the kernel (see there).
     pub fn new<K: 'static, T>(place: [u32; 2], settings: &[u8], kept: Option<&T>) -> KernelKey {
         let mut key = KernelKey { kind: TypeId::of::<K>(), words: [0; MOST], len: 0, has_identity: kept.is_some() };
         key.word(u64::from(place[0]) << 32 | u64::from(place[1]));

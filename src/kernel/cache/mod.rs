@@ -10,8 +10,8 @@
 //! *Key.* The type, the device (its kind and index: engines of one device share), and the operator's descriptor byte by
 //! byte, as `Operator::new` has completed it: nothing behind the end of a list of axes, a scale of 0 as the 1 that it
 //! means. So a descriptor from an older header and one with garbage behind its rank find the same kernel, and 0 and -0
-//! do not. Pool and width are not part of it, as nothing in a kernel depends on them. Attributes: a name and a cost, which stay with the handle; one
-//! that changed the kernel would be a setting.
+//! do not. Pool and width are not part of it, as nothing in a kernel depends on them. Attributes: a name and a cost,
+//! which stay with the handle; one that changed the kernel would be a setting.
 //!
 //! *Packed weights* are identified by address. A kernel keeps its weights alive, and they may be large, so the cache
 //! only holds a weak reference to such a kernel: the entry finds it as long as it has another owner. That makes the
