@@ -50,9 +50,13 @@ static weir_stream *stream_on(weir_engine *engine, const char *name) {
     return stream;
 }
 
+static int open_libraries;
+static uint64_t other_domains;
+
 static library open_library(const char *name, manner how, weir_threadpool *pool) {
     weir_engine_kind kinds[MANNERS] = {WEIR_ENGINE_CPU, WEIR_ENGINE_CPU, WEIR_ENGINE_EMULATED, plugged_in};
     library l = {.name = name};
+    if (open_libraries++ == 0) other_domains = runtime_info().domains;
     CHECK_OK(weir_domain_create(name, &l.domain));
     l.engine = make_engine_in(l.domain, NULL, kinds[how], how == ON_A_POOL ? pool : NULL);
     l.stream = stream_on(l.engine, name);
@@ -63,6 +67,8 @@ static void close_library(library *l) {
     weir_domain_release(l->domain); /* in any order */
     weir_stream_release(l->stream);
     weir_engine_release(l->engine);
+    /* A thread that is about to let go of work may keep a domain for a moment. Then its name is free again. */
+    if (l->domain != NULL && --open_libraries == 0) EVENTUALLY(runtime_info().domains <= other_domains);
 }
 
 /* ---- Failures ---- */
