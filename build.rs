@@ -1,5 +1,5 @@
 //! Generates the headers in `include` from `src/abi`, `src/ops` and `src/ffi`, and the functions that create kernels
-//! from `src/ops` (`book`); compresses the modules of CUDA kernels; gives the shared library its soname.
+//! from `src/ops` (`book`); compresses the modules of CUDA kernels.
 //!
 //! A header is written when it differs from the one that is there; with WEIR_HEADER_CHECK=1 (tests, packaging) a
 //! difference is an error instead.
@@ -8,9 +8,6 @@ mod book;
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
-
-/// The number in the soname: libweir.so.0.<ABI>. The same as WEIR_ABI_VERSION.
-const SONAME: &str = "libweir.so.0.1";
 
 /// Whether a stale header is an error.
 fn checking() -> bool {
@@ -37,11 +34,6 @@ fn main() {
     }
     #[cfg(feature = "cuda")]
     compress_modules(&root).expect("the modules of gpu/kernels can be read, and OUT_DIR written");
-    if env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
-        println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,{SONAME}");
-        // Threads may still be inside the library, and thread-local destructors point into it: it is never unloaded.
-        println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
-    }
 }
 
 /// The text of the CUDA kernels is the larger part of what the library would carry for them.

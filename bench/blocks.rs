@@ -5,7 +5,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
-use weir::memory::{MemoryBlock, Pool, PoolAttr, ProcessMemory, Progress, Tag};
+use weir_core::memory::{MemoryBlock, Pool, PoolAttr, ProcessMemory, Progress, Tag};
 
 const ROUNDS: usize = 41;
 

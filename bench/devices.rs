@@ -6,14 +6,14 @@
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::Instant;
-use weir::base::{Desc, Ref, dtype};
-use weir::device::DeviceKind;
-use weir::device::emulated::Emulation;
-use weir::engine::{BoundKernel, Engine, EngineAttr, KernelOptions, Tensor};
-use weir::graph::{CompileOptions, Graph, Program, ReportFormat, ValueId};
-use weir::kernel::builtin::Builtin;
-use weir::kernel::{Kernel, KernelContext, Outputs};
-use weir::ops::{Binary, Eltwise, weir_binary_op_value as Op, weir_eltwise_op_value};
+use weir_core::base::{Desc, Ref, dtype};
+use weir_core::device::DeviceKind;
+use weir_core::device::emulated::Emulation;
+use weir_core::engine::{BoundKernel, Engine, EngineAttr, KernelOptions, Tensor};
+use weir_core::graph::{CompileOptions, Graph, Program, ReportFormat, ValueId};
+use weir_core::kernel::builtin::Builtin;
+use weir_core::kernel::{Kernel, KernelContext, Outputs};
+use weir_core::ops::{Binary, Eltwise, weir_binary_op_value as Op, weir_eltwise_op_value};
 
 const CHAINS: usize = 40;
 const LENGTH: usize = 50;
@@ -204,7 +204,7 @@ impl Kernel for Busy {
         1
     }
 
-    fn infer(&self, _inputs: &[Desc]) -> weir::base::Result<Vec<Desc>> {
+    fn infer(&self, _inputs: &[Desc]) -> weir_core::base::Result<Vec<Desc>> {
         Ok(vec![desc()])
     }
 
@@ -212,7 +212,7 @@ impl Kernel for Busy {
         HALF_NS
     }
 
-    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> weir::base::Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> weir_core::base::Result<()> {
         let start = Instant::now();
         let mut output = outputs.only();
         output.copy_from(context.input(0));

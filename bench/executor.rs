@@ -11,14 +11,14 @@ use std::hint::black_box;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
-use weir::base::{Desc, Error, Ref, Result, dtype};
-use weir::device::DeviceKind;
-use weir::engine::{BoundKernel, Engine, KernelOptions, Stream, StreamAttr, Tensor};
-use weir::graph::{CompileOptions, Graph, Program, RunOptions};
-use weir::kernel::builtin::Builtin;
-use weir::kernel::{Kernel, KernelContext, Outputs};
-use weir::ops::{Binary, weir_binary_op_value};
-use weir::threadpool::{ThreadPool, ThreadPoolOptions};
+use weir_core::base::{Desc, Error, Ref, Result, dtype};
+use weir_core::device::DeviceKind;
+use weir_core::engine::{BoundKernel, Engine, KernelOptions, Stream, StreamAttr, Tensor};
+use weir_core::graph::{CompileOptions, Graph, Program, RunOptions};
+use weir_core::kernel::builtin::Builtin;
+use weir_core::kernel::{Kernel, KernelContext, Outputs};
+use weir_core::ops::{Binary, weir_binary_op_value};
+use weir_core::threadpool::{ThreadPool, ThreadPoolOptions};
 
 fn pool(threads: usize) -> Ref<ThreadPool> {
     ThreadPool::builtin(&ThreadPoolOptions { num_threads: Some(threads), ..ThreadPoolOptions::default() }).unwrap()

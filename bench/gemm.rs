@@ -3,14 +3,14 @@
 //! runs once, in turn.
 
 use std::time::Instant;
-use weir::base::Ref;
-use weir::kernel::vector::gemm::{self, GemmShape};
-use weir::kernel::vector::int8::{Int8Product, Offset, Rule};
-use weir::kernel::vector::isa::Isa;
-use weir::kernel::vector::micro::Scale;
-use weir::kernel::vector::site::{Matrix, MatrixMut};
-use weir::kernel::vector::standalone;
-use weir::threadpool::{ThreadPool, ThreadPoolOptions};
+use weir_core::base::Ref;
+use weir_core::kernel::vector::gemm::{self, GemmShape};
+use weir_core::kernel::vector::int8::{Int8Product, Offset, Rule};
+use weir_core::kernel::vector::isa::Isa;
+use weir_core::kernel::vector::micro::Scale;
+use weir_core::kernel::vector::site::{Matrix, MatrixMut};
+use weir_core::kernel::vector::standalone;
+use weir_core::threadpool::{ThreadPool, ThreadPoolOptions};
 
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);

@@ -4,13 +4,13 @@
 
 use std::hint::black_box;
 use std::time::Instant;
-use weir::base::{Desc, dtype};
-use weir::kernel::builtin::Builtin;
-use weir::kernel::vector::activation::Activation;
-use weir::kernel::{Kernel, KernelContext, NEVER, Scratch};
-use weir::memory::{AlignedBuffer, View};
-use weir::ops::weir_eltwise_op_value as Op;
-use weir::ops::*;
+use weir_core::base::{Desc, dtype};
+use weir_core::kernel::builtin::Builtin;
+use weir_core::kernel::vector::activation::Activation;
+use weir_core::kernel::{Kernel, KernelContext, NEVER, Scratch};
+use weir_core::memory::{AlignedBuffer, View};
+use weir_core::ops::weir_eltwise_op_value as Op;
+use weir_core::ops::*;
 
 const ROUNDS: usize = 21;
 

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
-use weir::abi::{
+use weir_core::abi::{
     weir_cuda_argument, weir_cuda_argument_kind_value as A, weir_cuda_kernel_desc, weir_cuda_source_value as S,
 };
-use weir::base::{Desc, Kind, Object, Ref, Result, dtype};
-use weir::device::{CUDA_KERNEL, DeviceKind, Operation};
-use weir::engine::{BoundKernel, Engine, KernelIdentity, KernelOptions, Stream, StreamAttr, Tensor};
-use weir::graph::{CompileOptions, Graph, Program};
-use weir::kernel::{Kernel, KernelContext, Outputs};
+use weir_core::base::{Desc, Kind, Object, Ref, Result, dtype};
+use weir_core::device::{CUDA_KERNEL, DeviceKind, Operation};
+use weir_core::engine::{BoundKernel, Engine, KernelIdentity, KernelOptions, Stream, StreamAttr, Tensor};
+use weir_core::graph::{CompileOptions, Graph, Program};
+use weir_core::kernel::{Kernel, KernelContext, Outputs};
 
 /// Launches in a burst, and bursts.
 const BURST: usize = 100;

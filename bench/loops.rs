@@ -5,12 +5,12 @@
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::Instant;
-use weir::base::{Desc, Ref, Result, dtype};
-use weir::device::DeviceKind;
-use weir::engine::{BoundKernel, Engine, KernelOptions, Tensor};
-use weir::graph::{CompileOptions, Graph, Program, RunOptions, ValueId};
-use weir::kernel::{Kernel, KernelContext, Outputs};
-use weir::threadpool::{ThreadPool, ThreadPoolOptions};
+use weir_core::base::{Desc, Ref, Result, dtype};
+use weir_core::device::DeviceKind;
+use weir_core::engine::{BoundKernel, Engine, KernelOptions, Tensor};
+use weir_core::graph::{CompileOptions, Graph, Program, RunOptions, ValueId};
+use weir_core::kernel::{Kernel, KernelContext, Outputs};
+use weir_core::threadpool::{ThreadPool, ThreadPoolOptions};
 
 const ITERATIONS: i32 = 200;
 

@@ -8,8 +8,8 @@
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
-use weir::base::Ref;
-use weir::threadpool::{Span, ThreadPool, ThreadPoolOptions, parallel_for};
+use weir_core::base::Ref;
+use weir_core::threadpool::{Span, ThreadPool, ThreadPoolOptions, parallel_for};
 
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
@@ -80,7 +80,7 @@ fn never_slower(pool: &Ref<ThreadPool>, rounds: usize, per_ns: f64) {
                 cells.push(String::new());
                 continue;
             }
-            let body = |claim: weir::sync::Claim| {
+            let body = |claim: weir_core::sync::Claim| {
                 (claim.begin()..claim.end()).for_each(|_| work(steps));
                 Ok(())
             };
@@ -121,7 +121,7 @@ fn efficiency(pool: &Ref<ThreadPool>, rounds: usize, per_ns: f64) {
             let cells = shapes.map(|weights| {
                 let sum: f64 = weights.iter().sum();
                 let steps: Vec<u64> = weights.iter().map(|w| (w / sum * mean * items as f64 * per_ns) as u64).collect();
-                let body = |claim: weir::sync::Claim| {
+                let body = |claim: weir_core::sync::Claim| {
                     steps[claim.begin()..claim.end()].iter().for_each(|&s| work(s));
                     Ok(())
                 };

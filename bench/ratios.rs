@@ -6,9 +6,9 @@ mod shapes;
 
 use shapes::{Body, Shape, bm_executor, build, chain, empty, fanout, half_microsecond, serial, tree, wide};
 use std::time::Instant;
-use weir::base::{Error, Ref};
-use weir::graph::{Program, RunOptions};
-use weir::threadpool::{ThreadPool, ThreadPoolOptions};
+use weir_core::base::{Error, Ref};
+use weir_core::graph::{Program, RunOptions};
+use weir_core::threadpool::{ThreadPool, ThreadPoolOptions};
 
 fn run(program: &Ref<Program>, options: &RunOptions) {
     let none = |_: usize| Err(Error::internal("the shapes have no tensors"));

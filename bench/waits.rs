@@ -8,12 +8,12 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
-use weir::base::{Desc, Ref, Result, dtype};
-use weir::device::DeviceKind;
-use weir::engine::{BoundKernel, Engine, KernelOptions, Stream, StreamAttr, Tensor};
-use weir::kernel::Task;
-use weir::kernel::builtin::Builtin;
-use weir::ops::{Eltwise, weir_eltwise_op_value as Op};
+use weir_core::base::{Desc, Ref, Result, dtype};
+use weir_core::device::DeviceKind;
+use weir_core::engine::{BoundKernel, Engine, KernelOptions, Stream, StreamAttr, Tensor};
+use weir_core::kernel::Task;
+use weir_core::kernel::builtin::Builtin;
+use weir_core::ops::{Eltwise, weir_eltwise_op_value as Op};
 
 const ENGINES: u32 = 3;
 const STREAMS: usize = 4;
@@ -172,8 +172,9 @@ fn idle() {
     let streams = bench.streams.len();
     println!("nothing to wait for: {ENGINES} emulated engines of {STREAMS} streams each, and the CPU's with 2");
     let sync = each(31, 2000, c::sync_devices);
-    let status =
-        each(31, 500, || drop(weir::engine::sync_each(weir::engine::Extent::Everything, u64::MAX, 64).unwrap()));
+    let status = each(31, 500, || {
+        drop(weir_core::engine::sync_each(weir_core::engine::Extent::Everything, u64::MAX, 64).unwrap())
+    });
     let engine = each(31, 2000, || bench.streams[0].engine().synchronize(u64::MAX).unwrap());
     let all = each(31, 2000, || bench.streams.iter().for_each(|stream| stream.synchronize(u64::MAX).unwrap()));
     println!("weir_sync_devices           {sync:6.0} ns");

@@ -4,8 +4,7 @@
 #
 # cargo decides what is fresh, so its target runs in every build and does nothing when nothing changed. It has a target
 # directory of its own: a developer's `cargo build` in the source tree neither waits for it nor throws it away.
-# `cargo rustc --crate-type` builds exactly the artifacts that are wanted, and not the Rust library that Cargo.toml
-# lists for tests and benches.
+# `cargo rustc --crate-type` builds exactly the artifacts that are wanted.
 
 find_program(WEIR_CARGO cargo HINTS "$ENV{CARGO_HOME}/bin" "$ENV{HOME}/.cargo/bin" DOC "The cargo that builds weir")
 if(NOT WEIR_CARGO)
@@ -30,7 +29,7 @@ if(WEIR_INSTALL)
 endif()
 add_custom_target(weir_cargo ${weir_in_all}
     COMMAND "${CMAKE_COMMAND}" -E env --unset=CARGO_BUILD_TARGET --unset=CARGO_TARGET_DIR
-            "${WEIR_CARGO}" rustc --locked --lib --crate-type "${weir_crate_types}"
+            "${WEIR_CARGO}" rustc --locked --package weir-capi --lib --crate-type "${weir_crate_types}"
             --profile "$<IF:$<CONFIG:Debug>,dev,release>"
             --manifest-path "${CMAKE_CURRENT_SOURCE_DIR}/Cargo.toml" --target-dir "${WEIR_CARGO_TARGET_DIR}"
     COMMAND "${CMAKE_COMMAND}" -E create_symlink libweir.so "${weir_config_dir}/${WEIR_SONAME}"

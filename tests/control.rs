@@ -8,9 +8,9 @@ use kit::pools;
 use kit::run::{RUNS_OF_CHECK, check, on, run};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
-use weir::base::{Code, Error, Result};
-use weir::graph::{Graph, ValueId};
-use weir::kernel::Task;
+use weir_core::base::{Code, Error, Result};
+use weir_core::graph::{Graph, ValueId};
+use weir_core::kernel::Task;
 
 /// The same tests with kernels that complete later, some before their start returns: tests/control_later.rs.
 fn builder(name: &str) -> Builder {
@@ -211,7 +211,7 @@ fn what_waits_for_a_cond_or_a_loop_waits_for_all_of_it() {
     let look = main.op(&[x], move |_| seen.0.swap(0, Relaxed) as i32);
     main.output(look);
     // The kernel's node is the one of its value.
-    let node = weir::graph::NodeId::from(u64::from(look) & !0xffff);
+    let node = weir_core::graph::NodeId::from(u64::from(look) & !0xffff);
     main.graph.add_control_edge(chosen, node).unwrap();
     let program = main.compile();
     check(&program, &[1, 0], &[5]);

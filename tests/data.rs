@@ -7,7 +7,7 @@ mod kit;
 use kit::integers::Builder;
 use kit::random::Random;
 use kit::run::{check, fact};
-use weir::graph::ValueId;
+use weir_core::graph::ValueId;
 
 /// Each node waits for up to `most` earlier ones, of the last `near`. Gives the values, and what each must be.
 fn random_graph(builder: &mut Builder, nodes: usize, most: usize, near: usize, seed: u64) -> (Vec<ValueId>, Vec<i32>) {

@@ -9,12 +9,12 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use weir::abi::WEIR_TIMEOUT_INFINITE as FOREVER;
-use weir::base::{Code, Error, Ref, Result};
-use weir::device::DeviceKind;
-use weir::engine::{Domain, DomainId, Engine, EngineAttr, Extent, Scope, Stream, StreamAttr, sync_all, sync_each};
-use weir::kernel::Task;
-use weir::threadpool::ThreadPool;
+use weir_core::abi::WEIR_TIMEOUT_INFINITE as FOREVER;
+use weir_core::base::{Code, Error, Ref, Result};
+use weir_core::device::DeviceKind;
+use weir_core::engine::{Domain, DomainId, Engine, EngineAttr, Extent, Scope, Stream, StreamAttr, sync_all, sync_each};
+use weir_core::kernel::Task;
+use weir_core::threadpool::ThreadPool;
 
 /// What waits for everything is one test's at a time.
 fn alone() -> MutexGuard<'static, ()> {

@@ -9,11 +9,11 @@ use kit::run::{cpu, execute, on};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::time::Duration;
-use weir::base::{Code, Desc, Error, Ref, Result, dtype};
-use weir::engine::{BoundKernel, KernelOptions, Tensor};
-use weir::graph::{CompileOptions, DumpFormat, Graph, Program, RunOptions};
-use weir::kernel::{Kernel, KernelContext, Outputs, Task};
-use weir::threadpool::{Span, ThreadPool, ThreadPoolOptions};
+use weir_core::base::{Code, Desc, Error, Ref, Result, dtype};
+use weir_core::engine::{BoundKernel, KernelOptions, Tensor};
+use weir_core::graph::{CompileOptions, DumpFormat, Graph, Program, RunOptions};
+use weir_core::kernel::{Kernel, KernelContext, Outputs, Task};
+use weir_core::threadpool::{Span, ThreadPool, ThreadPoolOptions};
 
 fn desc() -> Desc {
     Desc::new(dtype::S32, &[5])

@@ -6,10 +6,10 @@ mod kit;
 use kit::run::{cpu, fact, run, scalar, tensor};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use weir::base::{Code, Desc, Error, Ref, Result};
-use weir::engine::{BoundKernel, Engine, KernelOptions};
-use weir::graph::{CompileOptions, Graph, NodeId, Program, RunOptions, ValueId};
-use weir::kernel::{Kernel, KernelContext, Outputs, Task};
+use weir_core::base::{Code, Desc, Error, Ref, Result};
+use weir_core::engine::{BoundKernel, Engine, KernelOptions};
+use weir_core::graph::{CompileOptions, Graph, NodeId, Program, RunOptions, ValueId};
+use weir_core::kernel::{Kernel, KernelContext, Outputs, Task};
 
 /// The sum of its inputs and `plus`; negative sums fail.
 struct Sum {

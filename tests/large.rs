@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use weir::base::{Ref, Result};
-use weir::device::DeviceKind;
-use weir::engine::Engine;
-use weir::graph::{CompileOptions, Graph, Program, ReportFormat};
-use weir::kernel::Task;
+use weir_core::base::{Ref, Result};
+use weir_core::device::DeviceKind;
+use weir_core::engine::Engine;
+use weir_core::graph::{CompileOptions, Graph, Program, ReportFormat};
+use weir_core::kernel::Task;
 
 struct Count(Arc<AtomicU64>);
 

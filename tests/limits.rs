@@ -7,13 +7,13 @@ use kit::pools;
 use kit::run::{cpu, execute, on};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
-use weir::abi::WEIR_TIMEOUT_INFINITE;
-use weir::base::{Ref, Result};
-use weir::device::DeviceKind;
-use weir::engine::{Event, Stream, StreamAttr};
-use weir::graph::{CompileOptions, Graph, Program};
-use weir::kernel::Task;
-use weir::threadpool::{Span, ThreadPool, ThreadPoolOptions, parallel_for};
+use weir_core::abi::WEIR_TIMEOUT_INFINITE;
+use weir_core::base::{Ref, Result};
+use weir_core::device::DeviceKind;
+use weir_core::engine::{Event, Stream, StreamAttr};
+use weir_core::graph::{CompileOptions, Graph, Program};
+use weir_core::kernel::Task;
+use weir_core::threadpool::{Span, ThreadPool, ThreadPoolOptions, parallel_for};
 
 #[derive(Default)]
 struct Count(AtomicU64);

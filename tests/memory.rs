@@ -8,11 +8,11 @@ use kit::pools;
 use kit::random::Random;
 use kit::run::{all_pools, cpu, execute, fact, on};
 use std::sync::Arc;
-use weir::base::{Desc, Ref, Result, dtype};
-use weir::engine::{BoundKernel, Engine, KernelOptions, Tensor};
-use weir::graph::{CompileOptions, Forwarding, Graph, NodeId, Program, ValueId};
-use weir::kernel::{Kernel, KernelContext, Outputs};
-use weir::threadpool::ThreadPool;
+use weir_core::base::{Desc, Ref, Result, dtype};
+use weir_core::engine::{BoundKernel, Engine, KernelOptions, Tensor};
+use weir_core::graph::{CompileOptions, Forwarding, Graph, NodeId, Program, ValueId};
+use weir_core::kernel::{Kernel, KernelContext, Outputs};
+use weir_core::threadpool::ThreadPool;
 
 #[derive(Clone, Copy)]
 enum What {
@@ -71,7 +71,7 @@ impl Kernel for Op {
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let output = outputs.only();
         for i in 0..self.len {
-            let at = |view: &weir::memory::View| {
+            let at = |view: &weir_core::memory::View| {
                 let len = view.bytes() / 4;
                 // SAFETY: within the view; nobody writes it but this thread, through a pointer as here.
                 unsafe { view.data().cast::<i32>().add(i % len).read() }

@@ -8,12 +8,12 @@ use kit::random::Random;
 use kit::run::{cpu, integer, lend, scalar, tensor};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use weir::base::{Code, Desc, Error, Ref, Result};
-use weir::device::DeviceKind;
-use weir::engine::{BoundKernel, Engine, KernelOptions, Stream, StreamAttr};
-use weir::graph::{CompileOptions, Graph, NodeId, Program, ReportFormat, RunOptions, ValueId};
-use weir::kernel::{Kernel, KernelContext, Outputs, Task};
-use weir::threadpool::ThreadPool;
+use weir_core::base::{Code, Desc, Error, Ref, Result};
+use weir_core::device::DeviceKind;
+use weir_core::engine::{BoundKernel, Engine, KernelOptions, Stream, StreamAttr};
+use weir_core::graph::{CompileOptions, Graph, NodeId, Program, ReportFormat, RunOptions, ValueId};
+use weir_core::kernel::{Kernel, KernelContext, Outputs, Task};
+use weir_core::threadpool::ThreadPool;
 
 /// The sum of its inputs and one; counted.
 struct Plus {

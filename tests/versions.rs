@@ -22,5 +22,5 @@ fn header_and_crate_have_the_same_version() {
 #[test]
 fn the_soname_carries_the_abi_number() {
     let abi = define(&read("include/weir.h"), "WEIR_ABI_VERSION");
-    assert!(read("build.rs").contains(&format!("\"libweir.so.0.{abi}\"")));
+    assert!(read("capi/build.rs").contains(&format!("\"libweir.so.0.{abi}\"")));
 }

@@ -3,20 +3,20 @@
 //! The maker of a context guarantees the validity of the call's memory, so that nothing else has to:
 //!
 //! ```compile_fail,E0133
-//! use weir::kernel::{KernelContext, NEVER, Scratch};
+//! use weir_core::kernel::{KernelContext, NEVER, Scratch};
 //! let context = KernelContext::new(&[], &[], None, Scratch::none(1), &NEVER);
 //! ```
 //! ```
-//! use weir::kernel::{KernelContext, NEVER, Scratch};
+//! use weir_core::kernel::{KernelContext, NEVER, Scratch};
 //! // SAFETY: a call without tensors.
 //! let context = unsafe { KernelContext::new(&[], &[], None, Scratch::none(1), &NEVER) };
 //! ```
 //! ```compile_fail,E0133
-//! use weir::kernel::Scratch;
+//! use weir_core::kernel::Scratch;
 //! let scratch = Scratch::new(std::ptr::null_mut(), 0, 1);
 //! ```
 //! ```
-//! use weir::kernel::Scratch;
+//! use weir_core::kernel::Scratch;
 //! // SAFETY: no bytes are nowhere.
 //! let scratch = unsafe { Scratch::new(std::ptr::null_mut(), 0, 1) };
 //! ```
@@ -24,14 +24,14 @@
 //! An output has one writer:
 //!
 //! ```compile_fail,E0499
-//! use weir::kernel::Outputs;
+//! use weir_core::kernel::Outputs;
 //! fn twice(mut outputs: Outputs<'_>) {
 //!     let (mut a, mut b) = (outputs.get(0), outputs.get(0));
 //!     a.write_bytes()[0] = b.write_bytes()[0];
 //! }
 //! ```
 //! ```
-//! use weir::kernel::Outputs;
+//! use weir_core::kernel::Outputs;
 //! fn once(mut outputs: Outputs<'_>) {
 //!     let mut a = outputs.get(0);
 //!     a.write_bytes()[0] = 1;

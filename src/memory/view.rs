@@ -4,34 +4,34 @@
 //! Creating, redirecting and reshaping a view are unsafe, because the caller guarantees that the memory is valid:
 //!
 //! ```compile_fail,E0133
-//! use weir::{base::{Desc, dtype}, memory::View};
+//! use weir_core::{base::{Desc, dtype}, memory::View};
 //! let mut word = 7i32;
 //! let view = View::new((&raw mut word).cast(), 4, Desc::new(dtype::S32, &[1]));
 //! ```
 //! ```
-//! use weir::{base::{Desc, dtype}, memory::View};
+//! use weir_core::{base::{Desc, dtype}, memory::View};
 //! let mut word = 7i32;
 //! // SAFETY: the word outlives the view.
 //! let view = unsafe { View::new((&raw mut word).cast(), 4, Desc::new(dtype::S32, &[1])) };
 //! ```
 //! ```compile_fail,E0133
-//! use weir::{base::{Desc, dtype}, memory::View};
+//! use weir_core::{base::{Desc, dtype}, memory::View};
 //! let view = View::empty(Desc::new(dtype::S32, &[0]));
 //! view.set_data(std::ptr::null_mut());
 //! ```
 //! ```
-//! use weir::{base::{Desc, dtype}, memory::View};
+//! use weir_core::{base::{Desc, dtype}, memory::View};
 //! let view = View::empty(Desc::new(dtype::S32, &[0]));
 //! // SAFETY: no bytes are nowhere.
 //! unsafe { view.set_data(std::ptr::null_mut()) };
 //! ```
 //! ```compile_fail,E0133
-//! use weir::{base::{Desc, dtype}, memory::View};
+//! use weir_core::{base::{Desc, dtype}, memory::View};
 //! let view = View::empty(Desc::new(dtype::S32, &[0]));
 //! view.reshape(std::ptr::null_mut(), 0, Desc::new(dtype::S32, &[0, 2]));
 //! ```
 //! ```
-//! use weir::{base::{Desc, dtype}, memory::View};
+//! use weir_core::{base::{Desc, dtype}, memory::View};
 //! let view = View::empty(Desc::new(dtype::S32, &[0]));
 //! // SAFETY: no bytes are nowhere, and nobody else has the view.
 //! unsafe { view.reshape(std::ptr::null_mut(), 0, Desc::new(dtype::S32, &[0, 2])) };
@@ -40,17 +40,17 @@
 //! A view itself cannot be read:
 //!
 //! ```compile_fail,E0599
-//! use weir::{base::{Desc, dtype}, memory::View};
+//! use weir_core::{base::{Desc, dtype}, memory::View};
 //! let view = View::empty(Desc::new(dtype::S32, &[0]));
 //! assert!(view.read::<i32>().is_empty());
 //! ```
 //! ```compile_fail,E0133
-//! use weir::{base::{Desc, dtype}, memory::View};
+//! use weir_core::{base::{Desc, dtype}, memory::View};
 //! let view = View::empty(Desc::new(dtype::S32, &[0]));
 //! assert!(view.as_bytes().read::<i32>().is_empty());
 //! ```
 //! ```
-//! use weir::{base::{Desc, dtype}, memory::View};
+//! use weir_core::{base::{Desc, dtype}, memory::View};
 //! let view = View::empty(Desc::new(dtype::S32, &[0]));
 //! // SAFETY: no bytes are nobody's.
 //! assert!(unsafe { view.as_bytes() }.read::<i32>().is_empty());

@@ -5,9 +5,9 @@ use crate::product::matrix_of;
 use crate::rule::{Rule, epsilon};
 use crate::suite::{Place, Stage, Suite};
 use crate::values::is_integer;
-use weir::base::dtype;
-use weir::kernel::builtin::Builtin;
-use weir::ops::{Binary, weir_binary_op_value as Op};
+use weir_core::base::dtype;
+use weir_core::kernel::builtin::Builtin;
+use weir_core::ops::{Binary, weir_binary_op_value as Op};
 
 const SHAPES: [(&[i64], &[i64]); 7] = [
     (&[3, 5, 6, 9], &[3, 5, 6, 9]),

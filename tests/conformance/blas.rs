@@ -7,8 +7,8 @@ use crate::rule::Rule;
 use crate::suite::{Output, Site, Suite};
 use std::ffi::c_void;
 use std::sync::Arc;
-use weir::abi::{weir_gemm_offset_value as Offset, weir_status, weir_status_value};
-use weir::base::{Desc, dtype};
+use weir_core::abi::{weir_gemm_offset_value as Offset, weir_status, weir_status_value};
+use weir_core::base::{Desc, dtype};
 
 unsafe extern "C" {
     fn weir_sgemm(

@@ -1,7 +1,7 @@
 //! Data: random numbers, the same for the same seed, and the rules that make a tolerance mean something.
 
 use crate::values::Values;
-use weir::base::dtype;
+use weir_core::base::dtype;
 
 pub struct Random(u64);
 

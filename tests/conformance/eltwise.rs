@@ -4,9 +4,9 @@ use crate::data::{Random, count};
 use crate::rule::{Rule, epsilon};
 use crate::suite::{Place, Stage, Suite};
 use crate::values::Values;
-use weir::base::dtype;
-use weir::kernel::builtin::Builtin;
-use weir::ops::{Eltwise, weir_eltwise_op_value as Op};
+use weir_core::base::dtype;
+use weir_core::kernel::builtin::Builtin;
+use weir_core::ops::{Eltwise, weir_eltwise_op_value as Op};
 
 const SHAPES: [&[i64]; 7] = [
     &[16, 16, 2, 1],

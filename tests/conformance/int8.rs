@@ -5,9 +5,9 @@ use crate::product::{self, Pair, operands, reference, sizes, transposed, work};
 use crate::rule::Rule;
 use crate::suite::Suite;
 use crate::values::{Values, packed};
-use weir::base::dtype;
-use weir::kernel::builtin::Builtin;
-use weir::ops::MatmulInt8;
+use weir_core::base::dtype;
+use weir_core::kernel::builtin::Builtin;
+use weir_core::ops::MatmulInt8;
 
 const RULE: Rule = Rule { zeros: 90, ..Rule::EXACT };
 const STORES: [u32; 4] = [dtype::S32, dtype::F32, dtype::S8, dtype::U8];

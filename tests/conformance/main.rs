@@ -27,7 +27,7 @@ mod values;
 
 use std::process::Command;
 use suite::Suite;
-use weir::kernel::vector::isa::Isa;
+use weir_core::kernel::vector::isa::Isa;
 
 const LEVEL: &str = "WEIR_CONFORMANCE_LEVEL";
 

@@ -7,12 +7,12 @@ use crate::rule::Rule;
 use crate::suite::{Output, Suite};
 use crate::values::{Values, engine, packed};
 use std::sync::Arc;
-use weir::base::{Desc, Ref, dtype};
-use weir::engine::{BoundKernel, KernelOptions, Tensor};
-use weir::graph::{CompileOptions, Graph, Program};
-use weir::kernel::builtin::Builtin;
-use weir::kernel::vector::activation::Activation;
-use weir::ops::Matmul;
+use weir_core::base::{Desc, Ref, dtype};
+use weir_core::engine::{BoundKernel, KernelOptions, Tensor};
+use weir_core::graph::{CompileOptions, Graph, Program};
+use weir_core::kernel::builtin::Builtin;
+use weir_core::kernel::vector::activation::Activation;
+use weir_core::ops::Matmul;
 
 const RULE: Rule = Rule { zeros: 90, ..Rule::EXACT };
 const PLAIN: Matmul = Matmul {

@@ -113,7 +113,7 @@ pub fn reference(pair: &Pair, a: &Values, b: &Values, (zero_a, zero_b): (f64, f6
 pub fn operands(pair: &Pair, (of_a, of_b): (u32, u32), wide: bool, seed: u64) -> (Values, Values) {
     let (in_a, in_b) = data::ranges(of_a, wide);
     let (_, k, ..) = sizes(pair);
-    let mask = data::mask(k, in_a, in_b, if of_a == weir::base::dtype::F32 { 24 } else { 30 });
+    let mask = data::mask(k, in_a, in_b, if of_a == weir_core::base::dtype::F32 { 24 } else { 30 });
     let mut a = data::whole(of_a, pair.0, in_a, 2 * seed);
     a.x.iter_mut().enumerate().filter(|(i, _)| !mask[i % k]).for_each(|(_, x)| *x = 0.0);
     // A product of one element shows nothing if it is 0.
@@ -139,6 +139,6 @@ fn the_reference_is_the_product() {
     // A batch of 2 x 3, in which A has 2 x 1 matrices and B 1 x 3.
     let of = |dims: &[i64]| (0..6).map(|number| matrix_of(number, dims, &[2, 3])).collect::<Vec<_>>();
     assert_eq!((of(&[2, 1]), of(&[1, 3])), (vec![0, 0, 0, 1, 1, 1], vec![0, 1, 2, 0, 1, 2]));
-    let x = Values::new(weir::base::dtype::F32, &[2, 3], (1..=6).map(f64::from).collect());
+    let x = Values::new(weir_core::base::dtype::F32, &[2, 3], (1..=6).map(f64::from).collect());
     assert_eq!(transposed(&x).x, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
 }

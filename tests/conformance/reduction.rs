@@ -5,9 +5,9 @@ use crate::product::matrix_of;
 use crate::rule::{Rule, epsilon};
 use crate::suite::Suite;
 use crate::values::Values;
-use weir::base::dtype;
-use weir::kernel::builtin::Builtin;
-use weir::ops::{Reduce, weir_reduce_op_value as Op};
+use weir_core::base::dtype;
+use weir_core::kernel::builtin::Builtin;
+use weir_core::ops::{Reduce, weir_reduce_op_value as Op};
 
 /// Shapes of input and output.
 const SHAPES: [(&[i64], &[i64]); 10] = [

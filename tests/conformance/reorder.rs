@@ -4,9 +4,9 @@ use crate::data::{Random, count};
 use crate::rule::Rule;
 use crate::suite::{Place, Stage, Suite};
 use crate::values::{Values, range, rounded};
-use weir::base::dtype;
-use weir::kernel::builtin::Builtin;
-use weir::ops::{Convert, Transpose};
+use weir_core::base::dtype;
+use weir_core::kernel::builtin::Builtin;
+use weir_core::ops::{Convert, Transpose};
 
 const TYPES: [u32; 6] = [dtype::F32, dtype::BF16, dtype::F16, dtype::S32, dtype::S8, dtype::U8];
 const RULE: Rule = Rule { zeros: 80, ..Rule::EXACT };

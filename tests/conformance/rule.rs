@@ -7,7 +7,7 @@
 //! Trust: an output with more zeros than the operation's limit shows nothing, and counts as wrong.
 
 use crate::values::{Values, is_integer, rounded};
-use weir::base::dtype;
+use weir_core::base::dtype;
 
 /// Below this a number is small.
 const SMALL: f64 = 1e-5;

@@ -4,9 +4,9 @@ use crate::data::{Random, count, whole};
 use crate::rule::{Rule, epsilon};
 use crate::suite::{Place, Stage, Suite};
 use crate::values::Values;
-use weir::base::dtype;
-use weir::kernel::builtin::Builtin;
-use weir::ops::{Quantize, Softmax};
+use weir_core::base::dtype;
+use weir_core::kernel::builtin::Builtin;
+use weir_core::ops::{Quantize, Softmax};
 
 /// Shapes, and the axes.
 const SHAPES: [(&[i64], &[i32]); 13] = [

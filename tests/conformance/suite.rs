@@ -4,11 +4,11 @@ use crate::kit::pools;
 use crate::rule::Rule;
 use crate::values::{Values, bytes_of, copy, engine, unwritten};
 use std::sync::Arc;
-use weir::base::{Desc, Ref};
-use weir::device::DeviceKind;
-use weir::engine::{BoundKernel, KernelOptions, Stream, StreamAttr, Tensor};
-use weir::kernel::Kernel;
-use weir::threadpool::ThreadPool;
+use weir_core::base::{Desc, Ref};
+use weir_core::device::DeviceKind;
+use weir_core::engine::{BoundKernel, KernelOptions, Stream, StreamAttr, Tensor};
+use weir_core::kernel::Kernel;
+use weir_core::threadpool::ThreadPool;
 
 /// Multiplications, or elements, of cases that are quick in a build that is not optimised, and of those that take
 /// seconds.

@@ -2,10 +2,10 @@
 //! more, so that those of the library are not compared with themselves.
 
 use std::sync::{Arc, OnceLock};
-use weir::base::{Desc, Ref, dtype};
-use weir::device::DeviceKind;
-use weir::engine::{Engine, Tensor};
-use weir::kernel::builtin::Packed;
+use weir_core::base::{Desc, Ref, dtype};
+use weir_core::device::DeviceKind;
+use weir_core::engine::{Engine, Tensor};
+use weir_core::kernel::builtin::Packed;
 
 pub fn engine() -> Ref<Engine> {
     static ENGINE: OnceLock<Ref<Engine>> = OnceLock::new();

@@ -1,9 +1,9 @@
 //! Machines without CUDA, or without enough of it: no engines, and a text that says why.
 
 use crate::kit::{with_driver, without_driver};
-use weir::base::Code;
-use weir::device::DeviceKind;
-use weir::engine::{Engine, count};
+use weir_core::base::Code;
+use weir_core::device::DeviceKind;
+use weir_core::engine::{Engine, count};
 
 /// There are no CUDA engines, for this reason, and asking again says the same.
 fn none(why: &str) {
@@ -20,7 +20,7 @@ fn none(why: &str) {
 
 #[test]
 fn without_a_driver() {
-    without_driver(|| match weir::device::count(DeviceKind::CUDA) {
+    without_driver(|| match weir_core::device::count(DeviceKind::CUDA) {
         0 => none(""),
         _ => println!("this machine has a driver of its own"),
     });

@@ -1,13 +1,15 @@
 //! An engine on the first device, a stream, and arrays of 32-bit numbers.
 
 use std::sync::{Arc, Mutex};
-use weir::abi::WEIR_TIMEOUT_INFINITE;
-use weir::abi::weir_cuda_argument_kind_value as A;
-use weir::abi::{weir_cuda_argument, weir_cuda_kernel_desc, weir_cuda_source_value};
-use weir::base::{Desc, Ref, Result, dtype};
-use weir::device::{CUDA_KERNEL, DeviceKind, Operation};
-use weir::engine::{BoundKernel, Engine, EngineAttr, Event, KernelIdentity, KernelOptions, Stream, StreamAttr, Tensor};
-use weir::kernel::{Kernel, KernelContext, Outputs};
+use weir_core::abi::WEIR_TIMEOUT_INFINITE;
+use weir_core::abi::weir_cuda_argument_kind_value as A;
+use weir_core::abi::{weir_cuda_argument, weir_cuda_kernel_desc, weir_cuda_source_value};
+use weir_core::base::{Desc, Ref, Result, dtype};
+use weir_core::device::{CUDA_KERNEL, DeviceKind, Operation};
+use weir_core::engine::{
+    BoundKernel, Engine, EngineAttr, Event, KernelIdentity, KernelOptions, Stream, StreamAttr, Tensor,
+};
+use weir_core::kernel::{Kernel, KernelContext, Outputs};
 
 pub const LEN: usize = 1000;
 

@@ -11,11 +11,11 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use weir::base::{Code, Ref, Result};
-use weir::device::{DeviceKind, Waiting};
-use weir::engine::{Engine, EngineAttr, Extent, Stream, StreamAttr, sync_all};
-use weir::graph::RunOptions;
-use weir::kernel::Task;
+use weir_core::base::{Code, Ref, Result};
+use weir_core::device::{DeviceKind, Waiting};
+use weir_core::engine::{Engine, EngineAttr, Extent, Stream, StreamAttr, sync_all};
+use weir_core::graph::RunOptions;
+use weir_core::kernel::Task;
 
 type Pointer = *mut c_void;
 

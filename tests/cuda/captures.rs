@@ -9,10 +9,10 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
-use weir::base::time::Deadline;
-use weir::base::{Desc, dtype};
-use weir::device::Then;
-use weir::engine::{Event, Extent, Stream, StreamAttr, Tensor, sync_all};
+use weir_core::base::time::Deadline;
+use weir_core::base::{Desc, dtype};
+use weir_core::device::Then;
+use weir_core::engine::{Event, Extent, Stream, StreamAttr, Tensor, sync_all};
 
 type Pointer = *mut c_void;
 

@@ -9,15 +9,15 @@ use crate::recordings::{
     switch, without_each_edge, word,
 };
 use std::sync::Arc;
-use weir::abi::{weir_cuda_argument, weir_cuda_kernel_desc, weir_cuda_source_value};
-use weir::base::time::Deadline;
-use weir::base::{Code, Desc, Ref, Result, dtype};
-use weir::device::{
+use weir_core::abi::{weir_cuda_argument, weir_cuda_kernel_desc, weir_cuda_source_value};
+use weir_core::base::time::Deadline;
+use weir_core::base::{Code, Desc, Ref, Result, dtype};
+use weir_core::device::{
     Accelerator, CUDA_KERNEL, DeviceKernel, DeviceStream, DeviceStreamAttr, Fill, HostAddress, Integer, Launch,
     Location, Operation, Recipe, RecordedLoop, RecordedStep, RecordedWork, Recording, Transfer,
 };
-use weir::engine;
-use weir::memory::View;
+use weir_core::engine;
+use weir_core::memory::View;
 
 const SUM: &str = "
 .version 6.3

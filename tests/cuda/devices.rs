@@ -4,11 +4,11 @@ use crate::bench::{Bench, LEN, values};
 use crate::kit::{fake, with_driver};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use weir::base::{Code, Desc, dtype};
-use weir::device::cuda::CudaDevice;
-use weir::device::{DeviceKind, Then};
-use weir::engine::{Engine, EngineAttr, Event, MemoryMode, Stream, StreamAttr, Tensor};
-use weir::threadpool::conformance::Options;
+use weir_core::base::{Code, Desc, dtype};
+use weir_core::device::cuda::CudaDevice;
+use weir_core::device::{DeviceKind, Then};
+use weir_core::engine::{Engine, EngineAttr, Event, MemoryMode, Stream, StreamAttr, Tensor};
+use weir_core::threadpool::conformance::Options;
 
 /// The oldest driver that is taken, the first with what can be missing, and a new one.
 const VERSIONS: [&str; 4] = ["12000", "12040", "12080", "13000"];
@@ -41,7 +41,7 @@ fn bytes_go_there_and_back_in_order() {
 #[test]
 fn the_device_says_what_it_is() {
     each_version(|| {
-        assert_eq!(weir::engine::count(DeviceKind::CUDA), 1);
+        assert_eq!(weir_core::engine::count(DeviceKind::CUDA), 1);
         let error = Engine::create(DeviceKind::CUDA, 1, None).unwrap_err();
         assert_eq!(error.code(), Code::OutOfRange);
         let bench = Bench::new();
@@ -148,14 +148,14 @@ fn conformance() {
         let all = Options::default();
         let rounds = if few { 4 } else { all.rounds };
         let options = Options { budget_ns: 10_000_000_000, rounds, ..all };
-        let lines = weir::engine::examine_device(DeviceKind::CUDA, 0, options).unwrap();
+        let lines = weir_core::engine::examine_device(DeviceKind::CUDA, 0, options).unwrap();
         let failed: Vec<_> = lines
             .iter()
             .filter(|line| {
                 !matches!(
                     line.verdict,
-                    weir::threadpool::conformance::ClauseVerdict::Pass
-                        | weir::threadpool::conformance::ClauseVerdict::NotOffered
+                    weir_core::threadpool::conformance::ClauseVerdict::Pass
+                        | weir_core::threadpool::conformance::ClauseVerdict::NotOffered
                 )
             })
             .map(|line| format!("{} {}: {:?} {}", line.clause, line.title, line.verdict, line.text))

@@ -6,10 +6,10 @@ use crate::kit::{eventually, fake, is_fake, raw, with_driver};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
-use weir::base::{Code, Ref, Result};
-use weir::engine::{Engine, Stream, StreamAttr, Tensor};
-use weir::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions};
-use weir::memory::heap;
+use weir_core::base::{Code, Ref, Result};
+use weir_core::engine::{Engine, Stream, StreamAttr, Tensor};
+use weir_core::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions};
+use weir_core::memory::heap;
 
 type Pointer = *mut c_void;
 

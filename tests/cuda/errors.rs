@@ -4,9 +4,9 @@ use crate::bench::{Bench, number, output, output_elements, values};
 use crate::kit::{eventually, fake, is_fake, with_driver};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use weir::base::{Code, Result};
-use weir::device::{DeviceKind, Then};
-use weir::engine::{Engine, Stream, StreamAttr};
+use weir_core::base::{Code, Result};
+use weir_core::device::{DeviceKind, Then};
+use weir_core::engine::{Engine, Stream, StreamAttr};
 
 /// All that weir asks of the driver, in one number.
 fn calls() -> u64 {

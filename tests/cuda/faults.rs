@@ -5,11 +5,11 @@ use crate::bench::{Bench, LEN, desc, values};
 use crate::kit::{eventually, fake, with_driver};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
-use weir::base::{Code, Desc, Error, Ref, Result};
-use weir::device::DeviceKind;
-use weir::engine::{BoundKernel, EngineAttr, KernelOptions, Tensor};
-use weir::graph::{CompileOptions, Graph, Program};
-use weir::kernel::{Kernel, KernelContext, Outputs};
+use weir_core::base::{Code, Desc, Error, Ref, Result};
+use weir_core::device::DeviceKind;
+use weir_core::engine::{BoundKernel, EngineAttr, KernelOptions, Tensor};
+use weir_core::graph::{CompileOptions, Graph, Program};
+use weir_core::kernel::{Kernel, KernelContext, Outputs};
 
 /// out[i] = in[i] + 1, of the host.
 struct Next;

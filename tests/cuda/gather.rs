@@ -4,10 +4,10 @@
 use crate::kit::{fake, is_fake, with_driver};
 use crate::programs::{bound, cpu, floats, gpu, lend, words};
 use std::mem::ManuallyDrop;
-use weir::base::{Code, Desc, Ref, Result, dtype};
-use weir::engine::{BoundKernel, Engine, Event, Stream, StreamAttr, Tensor};
-use weir::graph::{CompileOptions, Graph, Program};
-use weir::ops::{Binary, Gather, weir_binary_op_value, weir_gather_desc};
+use weir_core::base::{Code, Desc, Ref, Result, dtype};
+use weir_core::engine::{BoundKernel, Engine, Event, Stream, StreamAttr, Tensor};
+use weir_core::graph::{CompileOptions, Graph, Program};
+use weir_core::ops::{Binary, Gather, weir_binary_op_value, weir_gather_desc};
 
 const ROWS: usize = 5;
 const WIDTH: usize = 4;
@@ -275,7 +275,7 @@ fn an_index_outside_is_the_failure_of_the_stream_that_a_run_is_on() {
         }
         go([2, 2, 3]).unwrap();
         lookup.check(&stream, [2, 2, 3]);
-        let report = program.report(weir::graph::ReportFormat::Json);
+        let report = program.report(weir_core::graph::ReportFormat::Json);
         assert!(report.contains("\"direct_runs\":11,"), "{report}");
     });
 }

@@ -2,7 +2,7 @@
 
 use crate::bench::{Bench, KERNELS, LEN, input, number, output, output_elements};
 use crate::kit::with_driver;
-use weir::base::Code;
+use weir_core::base::Code;
 
 #[test]
 fn a_kernel_of_the_hosts_is_launched_with_its_arguments() {
@@ -62,10 +62,10 @@ fn arguments_that_are_not_the_entrys_are_refused() {
 #[test]
 fn functions_of_the_host_and_unknown_operations_are_refused() {
     with_driver(&[], || {
-        use weir::device::Operation;
-        use weir::engine::{BoundKernel, KernelIdentity, KernelOptions};
-        use weir::kernel::builtin::Builtin;
-        use weir::ops::Select;
+        use weir_core::device::Operation;
+        use weir_core::engine::{BoundKernel, KernelIdentity, KernelOptions};
+        use weir_core::kernel::builtin::Builtin;
+        use weir_core::ops::Select;
         let bench = Bench::new();
         let host = (Operation::Host, "runs no functions of the host's");
         for (operation, text) in [host, (Operation::Named("nonsense", &[]), "'nonsense'")] {

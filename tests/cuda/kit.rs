@@ -98,7 +98,7 @@ pub fn with_driver(settings: &[(&str, &str)], body: impl FnOnce()) -> Option<Str
                 // A thread that has told somebody may hold the last of it for a moment longer.
                 eventually("something is not given back", || {
                     // What graphs of the host's have let go of.
-                    weir::device::cuda::sweep();
+                    weir_core::device::cuda::sweep();
                     fake::live(None) == 0
                 });
             }

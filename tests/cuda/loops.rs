@@ -4,11 +4,11 @@
 use crate::direct::{LOOK, allocates_nothing_later, asked, calls, enter};
 use crate::kit::{eventually, fake, is_fake, with_driver};
 use crate::programs::{bound, cpu, floats, gpu, lend, run, words};
-use weir::base::{Code, Desc, Ref, Result, dtype};
-use weir::engine::{BoundKernel, Engine, Stream, StreamAttr, Tensor};
-use weir::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions};
-use weir::memory::heap;
-use weir::ops::{Binary, weir_binary_op_value as Op};
+use weir_core::base::{Code, Desc, Ref, Result, dtype};
+use weir_core::engine::{BoundKernel, Engine, Stream, StreamAttr, Tensor};
+use weir_core::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions};
+use weir_core::memory::heap;
+use weir_core::ops::{Binary, weir_binary_op_value as Op};
 
 pub fn of(engine: &Ref<Engine>, op: Op) -> Ref<BoundKernel> {
     bound::<Binary>(engine, Binary::desc(op))

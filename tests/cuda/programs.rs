@@ -3,13 +3,13 @@
 use crate::digits::{CLASSES, Digits, PIXELS};
 use crate::kit::{fake, is_fake, with_driver};
 use std::sync::Arc;
-use weir::base::{Desc, Ref, dtype};
-use weir::device::{DeviceKind, Operation};
-use weir::engine::{BoundKernel, Engine, EngineAttr, KernelIdentity, KernelOptions, Stream, StreamAttr, Tensor};
-use weir::graph::{CompileOptions, Graph, Program, RunOptions};
-use weir::kernel::Kernel;
-use weir::kernel::builtin::Builtin;
-use weir::ops::*;
+use weir_core::base::{Desc, Ref, dtype};
+use weir_core::device::{DeviceKind, Operation};
+use weir_core::engine::{BoundKernel, Engine, EngineAttr, KernelIdentity, KernelOptions, Stream, StreamAttr, Tensor};
+use weir_core::graph::{CompileOptions, Graph, Program, RunOptions};
+use weir_core::kernel::Kernel;
+use weir_core::kernel::builtin::Builtin;
+use weir_core::ops::*;
 
 const BATCH: usize = 20;
 

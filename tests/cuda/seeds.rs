@@ -6,10 +6,10 @@ use crate::kit::{fake, raw, with_driver};
 use crate::programs::{bound, cpu, floats, gpu, run, words};
 use crate::random::Random;
 use std::ffi::c_void;
-use weir::base::{Desc, Ref, dtype};
-use weir::engine::Engine;
-use weir::graph::{CompileOptions, Graph, Program, ValueId};
-use weir::ops::{Binary, weir_binary_op_value as Op};
+use weir_core::base::{Desc, Ref, dtype};
+use weir_core::engine::Engine;
+use weir_core::graph::{CompileOptions, Graph, Program, ValueId};
+use weir_core::ops::{Binary, weir_binary_op_value as Op};
 
 const LEN: i64 = 64;
 const OPS: [Op; 4] = [Op::WEIR_BINARY_ADD, Op::WEIR_BINARY_SUB, Op::WEIR_BINARY_MUL, Op::WEIR_BINARY_MAX];

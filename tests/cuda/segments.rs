@@ -4,10 +4,10 @@ use crate::bench::{Bench, LEN, values};
 use crate::kit::{eventually, fake, is_fake, with_driver};
 use crate::programs::bound;
 use std::mem::ManuallyDrop;
-use weir::base::{Code, Desc, Ref, Result, dtype};
-use weir::device::{Fill, HostAddress, Location, RecordedStep, RecordedWork, Recording, Transfer};
-use weir::engine::Tensor;
-use weir::graph::{CompileOptions, Graph, Program, ReportFormat};
+use weir_core::base::{Code, Desc, Ref, Result, dtype};
+use weir_core::device::{Fill, HostAddress, Location, RecordedStep, RecordedWork, Recording, Transfer};
+use weir_core::engine::Tensor;
+use weir_core::graph::{CompileOptions, Graph, Program, ReportFormat};
 
 /// As `with_driver`; in the end everything has been given back, once the thread that has told of the last event lets go
 /// of it, too. A real driver does not say.
@@ -271,7 +271,7 @@ fn any_order_that_the_edges_allow_is_right() {
 #[test]
 fn built_in_kernels_are_recorded_as_they_are_launched() {
     on_driver(&[("SEED", "2")], || {
-        use weir::ops::{Eltwise, weir_eltwise_op_value::WEIR_ELTWISE_SQUARE};
+        use weir_core::ops::{Eltwise, weir_eltwise_op_value::WEIR_ELTWISE_SQUARE};
         let bench = Bench::new();
         let square = bound::<Eltwise>(&bench.engine, Eltwise::desc(WEIR_ELTWISE_SQUARE, 0.0, 0.0));
         let f32s = Desc::new(dtype::F32, &[LEN as i64]);
@@ -319,11 +319,11 @@ fn copies_and_fills_are_steps_with_addresses_that_change() {
         };
         let steps = [RecordedStep { work: copy(0, 0), after: &[] }, RecordedStep { work: half(0, 1), after: &[0] }];
         let executable = device.record(&Recording { name: "both", steps: &steps }).unwrap();
-        let stream = device.stream(&weir::device::DeviceStreamAttr { name: "s", priority: 0 }).unwrap();
+        let stream = device.stream(&weir_core::device::DeviceStreamAttr { name: "s", priority: 0 }).unwrap();
         let wait = || {
             let event = device.event(false).unwrap();
             stream.record(&event).unwrap();
-            assert!(event.synchronize(weir::base::time::Deadline::NEVER).unwrap());
+            assert!(event.synchronize(weir_core::base::time::Deadline::NEVER).unwrap());
         };
         let found = |i: usize, sign: i32, byte: i32| {
             let numbers = bench.read(&tensors[i]).unwrap();

@@ -3,9 +3,9 @@
 use crate::bench::{Bench, LEN, values};
 use crate::kit::{fake, is_fake, raw, with_driver};
 use std::ffi::c_void;
-use weir::base::Code;
-use weir::device::DeviceKind;
-use weir::engine::{Engine, EngineAttr, Stream, StreamAttr};
+use weir_core::base::Code;
+use weir_core::device::DeviceKind;
+use weir_core::engine::{Engine, EngineAttr, Stream, StreamAttr};
 
 type Pointer = *mut c_void;
 

@@ -5,9 +5,9 @@ use crate::bench::{Bench, LEN, kernel_desc, number, output, output_elements};
 use crate::kit::{only_with_the_fake, with_driver};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use weir::abi::weir_cuda_source_value;
-use weir::base::{Code, Ref, Result};
-use weir::engine::BoundKernel;
+use weir_core::abi::weir_cuda_source_value;
+use weir_core::base::{Code, Ref, Result};
+use weir_core::engine::BoundKernel;
 
 /// The folder of the compiler, which is made if it is not there.
 fn compiler() -> PathBuf {

@@ -3,10 +3,10 @@
 
 use crate::kit::{fake, with_driver};
 use crate::programs::{bound, cpu, floats, gpu, lend, set_integer, words};
-use weir::base::{Desc, Ref, dtype};
-use weir::engine::{BoundKernel, Engine, Stream, StreamAttr, Tensor};
-use weir::graph::{CompileOptions, Graph, Program, RunOptions, ValueId};
-use weir::ops::{Binary, weir_binary_op_value as Op};
+use weir_core::base::{Desc, Ref, dtype};
+use weir_core::engine::{BoundKernel, Engine, Stream, StreamAttr, Tensor};
+use weir_core::graph::{CompileOptions, Graph, Program, RunOptions, ValueId};
+use weir_core::ops::{Binary, weir_binary_op_value as Op};
 
 /// Adds nodes on an engine to a graph, from the variables and what stays.
 type Makes<'a, T> = dyn Fn(&mut Graph, &Ref<Engine>, &[ValueId]) -> T + 'a;

@@ -4,12 +4,12 @@ use crate::kit::{fake, with_driver};
 use crate::pools;
 use crate::programs::{bound, cpu, floats, gpu, lend, run, set_integer, words};
 use std::sync::{Arc, Mutex};
-use weir::base::{Desc, Ref, Result, dtype};
-use weir::device::DeviceKind;
-use weir::engine::{Engine, Stream, StreamAttr, Tensor};
-use weir::graph::{CompileOptions, Graph, Program};
-use weir::kernel::Task;
-use weir::ops::{Binary, weir_binary_op_value};
+use weir_core::base::{Desc, Ref, Result, dtype};
+use weir_core::device::DeviceKind;
+use weir_core::engine::{Engine, Stream, StreamAttr, Tensor};
+use weir_core::graph::{CompileOptions, Graph, Program};
+use weir_core::kernel::Task;
+use weir_core::ops::{Binary, weir_binary_op_value};
 
 const LEN: i64 = 64;
 

@@ -3,8 +3,8 @@
 
 use crate::bench::{Bench, number};
 use crate::kit::{fake, with_driver};
-use weir::device::{DeviceKind, Waiting};
-use weir::engine::{EngineAttr, Extent, sync_all};
+use weir_core::device::{DeviceKind, Waiting};
+use weir_core::engine::{EngineAttr, Extent, sync_all};
 
 const LONG_NS: u64 = 1_000_000_000;
 

@@ -4,10 +4,10 @@
 use crate::bench::{Bench, values};
 use crate::kit::fake;
 use crate::segments::{Calls, chains, check, floats, on_driver, run};
-use weir::base::Ref;
-use weir::device::DeviceKind;
-use weir::engine::EngineAttr;
-use weir::graph::{CompileOptions, Program, ReportFormat};
+use weir_core::base::Ref;
+use weir_core::device::DeviceKind;
+use weir_core::engine::EngineAttr;
+use weir_core::graph::{CompileOptions, Program, ReportFormat};
 
 const CHAINS: usize = 2;
 const LENGTH: usize = 3;

@@ -2,9 +2,9 @@
 
 use crate::kit::{Device, Engine, Graph, Kernel, Reader, example, f32, floats};
 use std::ffi::c_void;
-use weir::abi::*;
-use weir::base::{Desc, dtype};
-use weir::ops::*;
+use weir_core::abi::*;
+use weir_core::base::{Desc, dtype};
+use weir_core::ops::*;
 
 #[allow(improper_ctypes, reason = "weights of a product are opaque: none are packed here")]
 unsafe extern "C" {

@@ -2,8 +2,8 @@
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::{null, null_mut};
-use weir::abi::*;
-use weir::base::{Desc, dtype};
+use weir_core::abi::*;
+use weir_core::base::{Desc, dtype};
 
 pub const CPU: u32 = 1;
 pub const CUDA: u32 = 2;

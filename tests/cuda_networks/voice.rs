@@ -3,10 +3,10 @@
 
 use crate::kit::{Device, Engine, Graph, Kernel, Reader, Words, example, f32, floats, s32};
 use std::ffi::c_void;
-use weir::abi::*;
-use weir::base::{Desc, dtype};
-use weir::ops::weir_reduce_op_value::{WEIR_REDUCE_MEAN, WEIR_REDUCE_NORM_SUM};
-use weir::ops::*;
+use weir_core::abi::*;
+use weir_core::base::{Desc, dtype};
+use weir_core::ops::weir_reduce_op_value::{WEIR_REDUCE_MEAN, WEIR_REDUCE_NORM_SUM};
+use weir_core::ops::*;
 
 #[allow(improper_ctypes, reason = "weights of a product are opaque: none are packed here")]
 unsafe extern "C" {

@@ -2,8 +2,8 @@
 
 use crate::create::*;
 use crate::kit::{Distance, Tensor, check_outputs};
-use weir::base::dtype;
-use weir::ops::*;
+use weir_core::base::dtype;
+use weir_core::ops::*;
 
 /// x, states, W, R and the biases.
 fn inputs(gates: i64, states: usize, sizes: [i64; 3], bias: bool) -> Vec<Tensor> {

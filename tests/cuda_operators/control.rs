@@ -1,8 +1,8 @@
 //! Kernels that say whether, which or how often a body of a CUDA graph runs.
 
-use weir::base::dtype;
-use weir::device::cuda::plan::{CONTROL_MODULE, FILL, SET_CASE, SET_IF, SET_SWITCH, WHILE_COMPARE, WHILE_STEP};
-use weir::device::{Comparison, Relation};
+use weir_core::base::dtype;
+use weir_core::device::cuda::plan::{CONTROL_MODULE, FILL, SET_CASE, SET_IF, SET_SWITCH, WHILE_COMPARE, WHILE_STEP};
+use weir_core::device::{Comparison, Relation};
 use weir_ptx::{Call, Calls, Module, Slice};
 
 /// What cudaGraphSetConditional was called with.

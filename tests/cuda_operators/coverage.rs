@@ -4,14 +4,14 @@ use crate::create::*;
 use crate::elements::{FUNCTIONS, binary, eltwise};
 use crate::kit::Distance;
 use crate::types::{ALL, Table, Values, any};
-use weir::base::dtype;
-use weir::ops::weir_binary_op_value::*;
-use weir::ops::weir_eltwise_op_value::*;
-use weir::ops::weir_matmul_flags::*;
-use weir::ops::weir_matmul_int8_flags::*;
-use weir::ops::weir_norm_op_value::*;
-use weir::ops::weir_reduce_op_value::*;
-use weir::ops::*;
+use weir_core::base::dtype;
+use weir_core::ops::weir_binary_op_value::*;
+use weir_core::ops::weir_eltwise_op_value::*;
+use weir_core::ops::weir_matmul_flags::*;
+use weir_core::ops::weir_matmul_int8_flags::*;
+use weir_core::ops::weir_norm_op_value::*;
+use weir_core::ops::weir_reduce_op_value::*;
+use weir_core::ops::*;
 
 const FLOATS: &[u32] = &[dtype::F32, dtype::F16, dtype::BF16];
 

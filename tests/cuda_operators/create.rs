@@ -1,8 +1,8 @@
 //! The interface in C, as far as it makes kernels.
 
 use crate::kit::{Engine, Kernel};
-use weir::abi::*;
-use weir::ops::*;
+use weir_core::abi::*;
+use weir_core::ops::*;
 
 #[allow(improper_ctypes, reason = "attributes are opaque here: NULL is all that is passed")]
 unsafe extern "C" {

@@ -2,10 +2,10 @@
 
 use crate::create::*;
 use crate::kit::{Distance, Random, Tensor, check};
-use weir::base::dtype;
-use weir::ops::weir_binary_op_value as Op;
-use weir::ops::weir_eltwise_op_value as F;
-use weir::ops::*;
+use weir_core::base::dtype;
+use weir_core::ops::weir_binary_op_value as Op;
+use weir_core::ops::weir_eltwise_op_value as F;
+use weir_core::ops::*;
 
 const FLOATS: [u32; 3] = [dtype::F32, dtype::F16, dtype::BF16];
 const ALL: [u32; 7] = [dtype::F32, dtype::S32, dtype::U8, dtype::S8, dtype::F16, dtype::BF16, dtype::BOOL];

@@ -5,8 +5,8 @@ use fake_cuda::testing::Driver;
 use std::process::Command;
 use std::ptr::{null, null_mut};
 use std::sync::OnceLock;
-use weir::abi::weir_status;
-use weir::base::Desc;
+use weir_core::abi::weir_status;
+use weir_core::base::Desc;
 
 const WANTED: &str = "WEIR_TEST_CUDA";
 

@@ -4,7 +4,7 @@
 use crate::kit::module;
 use std::path::Path;
 use std::process::Command;
-use weir::device::cuda::plan::{ENTRIES, IMAGES};
+use weir_core::device::cuda::plan::{ENTRIES, IMAGES};
 use weir_ptx::Module;
 
 #[test]

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
-use weir::abi::{weir_kernel_options, weir_memory, weir_memory_source_value, weir_status, weir_tensor_desc};
-use weir::base::{Code, Desc, dtype};
-use weir::device::cuda::operator;
-use weir::device::cuda::plan::{IMAGES, KernelLaunch, Operator, Params};
-use weir::device::{Operation, Recipe};
-use weir::kernel::vector::isa::Isa;
-use weir::memory::View;
-use weir::ops::{Described, Descriptor, Op};
+use weir_core::abi::{weir_kernel_options, weir_memory, weir_memory_source_value, weir_status, weir_tensor_desc};
+use weir_core::base::{Code, Desc, dtype};
+use weir_core::device::cuda::operator;
+use weir_core::device::cuda::plan::{IMAGES, KernelLaunch, Operator, Params};
+use weir_core::device::{Operation, Recipe};
+use weir_core::kernel::vector::isa::Isa;
+use weir_core::memory::View;
+use weir_core::ops::{Described, Descriptor, Op};
 use weir_ptx::{Module, NoCalls, Slice};
 
 /// Handles, as the interface in C has them.

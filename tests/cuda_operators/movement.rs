@@ -2,9 +2,9 @@
 
 use crate::create::*;
 use crate::kit::{Create, Distance, Tensor, check, refusal};
-use weir::base::dtype;
-use weir::device::Operation;
-use weir::ops::*;
+use weir_core::base::dtype;
+use weir_core::device::Operation;
+use weir_core::ops::*;
 
 const ALL: [u32; 7] = [dtype::F32, dtype::S32, dtype::U8, dtype::S8, dtype::F16, dtype::BF16, dtype::BOOL];
 

@@ -2,10 +2,10 @@
 
 use crate::create::*;
 use crate::kit::{Distance, Random, Tensor, check, is_exact};
-use weir::base::dtype;
-use weir::ops::weir_activation_value::*;
-use weir::ops::weir_matmul_flags::*;
-use weir::ops::*;
+use weir_core::base::dtype;
+use weir_core::ops::weir_activation_value::*;
+use weir_core::ops::weir_matmul_flags::*;
+use weir_core::ops::*;
 
 fn matmul(flags: &[weir_matmul_flags], activation: weir_activation_value) -> weir_matmul_desc {
     weir_matmul_desc {

@@ -2,10 +2,10 @@
 
 use crate::create::*;
 use crate::kit::{Distance, Random, Tensor, check};
-use weir::base::dtype;
-use weir::ops::weir_norm_op_value::*;
-use weir::ops::weir_reduce_op_value::*;
-use weir::ops::*;
+use weir_core::base::dtype;
+use weir_core::ops::weir_norm_op_value::*;
+use weir_core::ops::weir_reduce_op_value::*;
+use weir_core::ops::*;
 
 /// Numbers with infinities and NaNs in some rows, and equal ones.
 fn with_some_special(of: u32, dims: &[i64]) -> Tensor {

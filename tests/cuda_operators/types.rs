@@ -3,8 +3,8 @@
 
 use crate::kit::{Create, Distance, Tensor, check_outputs, infer, plan};
 use std::path::Path;
-use weir::base::{Desc, dtype};
-use weir::ops::{Descriptor, Op};
+use weir_core::base::{Desc, dtype};
+use weir_core::ops::{Descriptor, Op};
 
 pub const ALL: [u32; 8] =
     [dtype::F32, dtype::F16, dtype::BF16, dtype::S32, dtype::S8, dtype::U8, dtype::BOOL, dtype::S64];

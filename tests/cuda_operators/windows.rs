@@ -2,9 +2,9 @@
 
 use crate::create::*;
 use crate::kit::{Distance, Tensor, check};
-use weir::base::dtype;
-use weir::ops::weir_pooling_op_value::*;
-use weir::ops::*;
+use weir_core::base::dtype;
+use weir_core::ops::weir_pooling_op_value::*;
+use weir_core::ops::*;
 
 #[derive(Clone, Copy)]
 struct Conv<'a> {

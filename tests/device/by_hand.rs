@@ -3,9 +3,9 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use weir::base::time::Deadline;
-use weir::base::{Code, Error, Result};
-use weir::device::*;
+use weir_core::base::time::Deadline;
+use weir_core::base::{Code, Error, Result};
+use weir_core::device::*;
 
 /// What a queue of the device has to do.
 enum Todo {

@@ -2,7 +2,7 @@
 //! other engines meanwhile, which nobody here notices.
 
 use super::*;
-use weir::engine::{Domain, DomainId, Extent, sync_all, sync_each};
+use weir_core::engine::{Domain, DomainId, Extent, sync_all, sync_each};
 
 struct User {
     domain: Ref<Domain>,

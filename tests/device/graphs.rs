@@ -7,10 +7,10 @@ use crate::kit::run::{all_pools, cpu, execute, fact, on, run, tensor};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
-use weir::base::{Code, Error, Ref};
-use weir::device::Device;
-use weir::engine::{Engine, EngineAttr, MemoryMode};
-use weir::graph::{CompileOptions, NodeId, Program, RunOptions, ValueId};
+use weir_core::base::{Code, Error, Ref};
+use weir_core::device::Device;
+use weir_core::engine::{Engine, EngineAttr, MemoryMode};
+use weir_core::graph::{CompileOptions, NodeId, Program, RunOptions, ValueId};
 
 /// A device that works by itself.
 struct Worked {
@@ -283,7 +283,7 @@ fn the_report_counts_copies_and_waits() {
     builder.output(join);
     let program = compile(&builder, &[&worked]);
     let facts = ["nodes", "uploads", "fetches", "streams", "records", "waits"].map(|key| {
-        let report = program.report(weir::graph::ReportFormat::Json);
+        let report = program.report(weir_core::graph::ReportFormat::Json);
         let group = &report[report.find("\"engines\":").unwrap()..];
         let at = group.find(&format!("\"{key}\":")).unwrap() + key.len() + 3;
         group[at..].chars().take_while(char::is_ascii_digit).collect::<String>().parse::<usize>().unwrap()
@@ -308,7 +308,7 @@ fn a_program_without_the_host_is_refused() {
     let error = Program::compile(&builder.graph, vec![cpu()], &CompileOptions::default()).err().unwrap();
     assert!(error.message().contains("its engine graphs-alone:0 is not among the engines"), "{error}");
     let program = compile(&builder, &[&worked]);
-    let there = weir::engine::Tensor::create(worked.engine.clone(), crate::kit::run::scalar()).unwrap();
+    let there = weir_core::engine::Tensor::create(worked.engine.clone(), crate::kit::run::scalar()).unwrap();
     let error = execute(&program, &[there], &[tensor(&cpu(), 0)], &RunOptions::default()).unwrap_err();
     assert!(error.message().contains("input 0 is in the memory of engine graphs-alone:0"), "{error}");
 }

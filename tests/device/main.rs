@@ -10,14 +10,16 @@ use by_hand::{ByHand, device};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use weir::abi::WEIR_TIMEOUT_INFINITE as FOREVER;
-use weir::base::{Code, Desc, Ref, Result};
-use weir::device::DeviceKind;
-use weir::engine::{BoundKernel, Engine, EngineAttr, Event, KernelOptions, MemoryMode, Stream, StreamAttr, Tensor};
-use weir::kernel::Task;
-use weir::kernel::builtin::Builtin;
-use weir::kernel::vector::activation::Activation;
-use weir::ops::{Eltwise, Matmul, weir_eltwise_op_value as Op};
+use weir_core::abi::WEIR_TIMEOUT_INFINITE as FOREVER;
+use weir_core::base::{Code, Desc, Ref, Result};
+use weir_core::device::DeviceKind;
+use weir_core::engine::{
+    BoundKernel, Engine, EngineAttr, Event, KernelOptions, MemoryMode, Stream, StreamAttr, Tensor,
+};
+use weir_core::kernel::Task;
+use weir_core::kernel::builtin::Builtin;
+use weir_core::kernel::vector::activation::Activation;
+use weir_core::ops::{Eltwise, Matmul, weir_eltwise_op_value as Op};
 
 struct Bench {
     device: Arc<ByHand>,
@@ -73,7 +75,7 @@ impl Bench {
 }
 
 fn desc() -> Desc {
-    Desc::new(weir::base::dtype::F32, &[4])
+    Desc::new(weir_core::base::dtype::F32, &[4])
 }
 
 fn values(tensor: &Tensor) -> [f32; 4] {
@@ -332,7 +334,7 @@ fn what_a_device_lacks_is_refused_by_name() {
         (error.code(), error.message()),
         (Code::Unimplemented, "engine lacks:0: kernel 'matmul': no such kernel here")
     );
-    let open = Desc::new(weir::base::dtype::F32, &[-1]);
+    let open = Desc::new(weir_core::base::dtype::F32, &[-1]);
     assert_eq!(Tensor::create_open(bench.engine.clone(), open).unwrap_err().code(), Code::Unimplemented);
     let (stream, x) = (bench.stream(), bench.on_host([0.0; 4]));
     assert_eq!(stream.enqueue_fill(x.clone(), 0).unwrap_err().code(), Code::InvalidArgument);

@@ -3,12 +3,12 @@
 pub use crate::kit::run::{all_pools, cpu};
 use crate::kit::run::{execute, on};
 use std::sync::Arc;
-use weir::base::{Desc, Error, Ref, Result, dtype};
-use weir::engine::{BoundKernel, Engine, KernelOptions, Tensor};
-use weir::graph::{CompileOptions, Graph, Program, ValueId};
-use weir::kernel::{Kernel, KernelContext, Outputs};
-use weir::memory::BytesMut;
-use weir::threadpool::ThreadPool;
+use weir_core::base::{Desc, Error, Ref, Result, dtype};
+use weir_core::engine::{BoundKernel, Engine, KernelOptions, Tensor};
+use weir_core::graph::{CompileOptions, Graph, Program, ValueId};
+use weir_core::kernel::{Kernel, KernelContext, Outputs};
+use weir_core::memory::BytesMut;
+use weir_core::threadpool::ThreadPool;
 
 pub fn ints(dims: &[i64]) -> Desc {
     Desc::new(dtype::S32, dims)
@@ -34,7 +34,7 @@ impl Kernel for Op {
         self.outputs.len()
     }
     fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
-        weir::ops::signature::check("input", &self.inputs, inputs)?;
+        weir_core::ops::signature::check("input", &self.inputs, inputs)?;
         Ok(self.outputs.clone())
     }
     fn cost_ns(&self, _: &[Desc], _: &[Desc]) -> u64 {

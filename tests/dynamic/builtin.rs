@@ -3,15 +3,15 @@
 
 use crate::build::{all_pools, cpu, run};
 use std::sync::Arc;
-use weir::base::{Code, Desc, Ref, Result, dtype};
-use weir::engine::{BoundKernel, KernelOptions, Tensor};
-use weir::graph::{CompileOptions, Graph, Program, ValueId};
-use weir::kernel::Kernel;
-use weir::kernel::builtin::Builtin;
-use weir::kernel::vector::activation::Activation;
-use weir::ops::weir_binary_op_value::{self, *};
-use weir::ops::weir_norm_op_value as NormOp;
-use weir::ops::{
+use weir_core::base::{Code, Desc, Ref, Result, dtype};
+use weir_core::engine::{BoundKernel, KernelOptions, Tensor};
+use weir_core::graph::{CompileOptions, Graph, Program, ValueId};
+use weir_core::kernel::Kernel;
+use weir_core::kernel::builtin::Builtin;
+use weir_core::kernel::vector::activation::Activation;
+use weir_core::ops::weir_binary_op_value::{self, *};
+use weir_core::ops::weir_norm_op_value as NormOp;
+use weir_core::ops::{
     Binary, Convert, Eltwise, Matmul, Norm, Quantize, Reduce, Slice, Softmax, Transpose, weir_eltwise_op_value,
 };
 

@@ -9,10 +9,10 @@ mod merges;
 mod random;
 
 use build::{Builder, all_pools, check, cpu, ints, lists, open, read, run, tensor, write};
-use weir::base::{Code, Error, Ref, Result};
-use weir::engine::Tensor;
-use weir::graph::{CompileOptions, Program};
-use weir::kernel::{KernelContext, Outputs};
+use weir_core::base::{Code, Error, Ref, Result};
+use weir_core::engine::Tensor;
+use weir_core::graph::{CompileOptions, Program};
+use weir_core::kernel::{KernelContext, Outputs};
 
 fn even(list: &[i32]) -> Vec<i32> {
     list.iter().copied().filter(|x| x % 2 == 0).collect()

@@ -1,8 +1,8 @@
 //! Merges of values whose shape only a run knows.
 
 use crate::build::{Builder, check, lists, tensor, write};
-use weir::base::Code;
-use weir::graph::ValueId;
+use weir_core::base::Code;
+use weir_core::graph::ValueId;
 
 /// A switch of a list, something on each side, and a merge.
 fn diamond(builder: &mut Builder, list: ValueId, predicate: ValueId) -> (ValueId, ValueId) {

@@ -2,7 +2,7 @@
 //! pool, with other sizes in each run.
 
 use crate::build::{Builder, all_pools, lists};
-use weir::graph::ValueId;
+use weir_core::graph::ValueId;
 
 /// Longer lists are cut.
 const LONGEST: usize = 300;

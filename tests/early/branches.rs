@@ -2,7 +2,7 @@
 
 use super::build::{AtDoor, Builder, Door, check, fact, node_of};
 use std::sync::Arc;
-use weir::graph::ValueId;
+use weir_core::graph::ValueId;
 
 #[test]
 fn a_slow_input_holds_back_only_who_uses_it() {

@@ -6,9 +6,9 @@ pub use crate::kit::run::{all_pools, fact, on, run};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use weir::base::{Ref, Result};
-use weir::graph::{CompileOptions, NodeId, Program, ValueId};
-use weir::kernel::Completion;
+use weir_core::base::{Ref, Result};
+use weir_core::graph::{CompileOptions, NodeId, Program, ValueId};
+use weir_core::kernel::Completion;
 
 /// Lets as many calls of late kernels complete as it was opened times.
 #[derive(Default)]

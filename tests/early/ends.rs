@@ -3,8 +3,8 @@
 use super::build::{AtDoor, Builder, Door, all_pools, fact, in_time, run};
 use std::sync::Arc;
 use std::time::Duration;
-use weir::base::{Code, Error, Ref};
-use weir::graph::RunOptions;
+use weir_core::base::{Code, Error, Ref};
+use weir_core::graph::RunOptions;
 
 /// A cond in a cond in a loop of which anything may fail: the next run is whole.
 fn fragile(door: &Arc<Door>) -> Builder {

@@ -2,7 +2,7 @@
 
 use super::build::{AtDoor, Builder, Door, check, fact};
 use std::sync::Arc;
-use weir::graph::Graph;
+use weir_core::graph::Graph;
 
 /// i < n, of i, sum and n.
 fn condition() -> Graph {

@@ -3,8 +3,8 @@
 use super::build::{AtDoor, Builder, Door, all_pools, check, in_time, node_of, run};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use weir::base::{Code, Error, Ref};
-use weir::graph::{RunOptions, ValueId};
+use weir_core::base::{Code, Error, Ref};
+use weir_core::graph::{RunOptions, ValueId};
 
 fn switched(builder: &mut Builder, predicate: ValueId, value: ValueId) -> [ValueId; 2] {
     let name = builder.name();

@@ -8,10 +8,10 @@ use crate::recordings::{
     switch, without_each_edge, word,
 };
 use std::collections::BTreeSet;
-use weir::base::time::Deadline;
-use weir::base::{Code, dtype};
-use weir::device::emulated::{Emulation, RaceKind};
-use weir::device::{
+use weir_core::base::time::Deadline;
+use weir_core::base::{Code, dtype};
+use weir_core::device::emulated::{Emulation, RaceKind};
+use weir_core::device::{
     Comparison, DeviceStream, Fill, HostAddress, Integer, Location, Predicate, RecordedBranch, RecordedLoop,
     RecordedStep, RecordedWork, Recording, Relation, Transfer,
 };

@@ -1,10 +1,10 @@
 //! Faults on request.
 
 use crate::kit::{BYTES, Count, Device, LEN, code, download, fill, launch, upload};
-use weir::base::Code;
-use weir::base::time::Deadline;
-use weir::device::emulated::{Emulated, Emulation};
-use weir::device::{DeviceSettings, DeviceStreamAttr};
+use weir_core::base::Code;
+use weir_core::base::time::Deadline;
+use weir_core::device::emulated::{Emulated, Emulation};
+use weir_core::device::{DeviceSettings, DeviceStreamAttr};
 
 /// The fifth of ten operations fails: those before it were done, those behind it not, on its stream and on one that
 /// waits for it.
@@ -158,7 +158,8 @@ fn a_lost_device_is_replaced() {
         attributes: Some(Emulation { lose_operation, memory_bytes: 1 << 20, ..Emulation::default() }.settings()),
         ..DeviceSettings::default()
     };
-    let open = |settings: &DeviceSettings| weir::device::open(weir::device::DeviceKind::EMULATED, 6, settings);
+    let open =
+        |settings: &DeviceSettings| weir_core::device::open(weir_core::device::DeviceKind::EMULATED, 6, settings);
     let first = open(&settings(1)).unwrap();
     assert_eq!(code(open(&settings(2))), Code::FailedPrecondition);
     assert!(std::sync::Arc::ptr_eq(&first, &open(&settings(1)).unwrap()));
@@ -172,7 +173,7 @@ fn a_lost_device_is_replaced() {
     let second = open(&settings(0)).unwrap();
     assert!(!second.is_lost() && first.is_lost());
     assert_eq!(
-        code(weir::device::open(weir::device::DeviceKind::EMULATED, 8, &DeviceSettings::default())),
+        code(weir_core::device::open(weir_core::device::DeviceKind::EMULATED, 8, &DeviceSettings::default())),
         Code::OutOfRange
     );
     let odd = Emulation { flags: Emulation::STRICT, ..Emulation::default() };

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use weir::base::time::Deadline;
-use weir::base::{Code, Desc, Result, dtype};
-use weir::device::emulated::{Emulated, Emulation};
-use weir::device::{
+use weir_core::base::time::Deadline;
+use weir_core::base::{Code, Desc, Result, dtype};
+use weir_core::device::emulated::{Emulated, Emulation};
+use weir_core::device::{
     DeviceEvent, DeviceKernel, DeviceStream, DeviceStreamAttr, Fill, HostAddress, HostFunction, Launch, Location,
     Operation, Recipe, Then, Transfer,
 };
-use weir::memory::View;
-use weir::sync::Mutex;
+use weir_core::memory::View;
+use weir_core::sync::Mutex;
 
 /// So many numbers are in each array.
 pub const LEN: usize = 64;

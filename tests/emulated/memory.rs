@@ -1,10 +1,10 @@
 //! Memory that the host cannot touch, and work that allocates nothing.
 
 use crate::kit::{BYTES, Device, LEN};
-use weir::base::time::Deadline;
-use weir::device::emulated::Emulation;
-use weir::device::{Fill, HostAddress, Launch, Location, RecordedStep, RecordedWork, Recording, Transfer};
-use weir::memory::heap;
+use weir_core::base::time::Deadline;
+use weir_core::device::emulated::Emulation;
+use weir_core::device::{Fill, HostAddress, Launch, Location, RecordedStep, RecordedWork, Recording, Transfer};
+use weir_core::memory::heap;
 
 /// In a child process: reads or writes one byte of the device's, through its address.
 #[cfg(target_os = "linux")]

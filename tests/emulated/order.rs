@@ -2,9 +2,9 @@
 
 use crate::kit::{BYTES, Count, Device, LEN, code, download, fill, launch, upload};
 use std::sync::Arc;
-use weir::base::time::Deadline;
-use weir::base::{Code, Error};
-use weir::device::{DeviceEvent, HostAddress, Location, Then, Transfer};
+use weir_core::base::time::Deadline;
+use weir_core::base::{Code, Error};
+use weir_core::device::{DeviceEvent, HostAddress, Location, Then, Transfer};
 
 #[test]
 fn a_stream_does_its_work_in_order() {

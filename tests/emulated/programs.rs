@@ -3,9 +3,9 @@
 
 use crate::kit::{Device, LEN, download, launch};
 use std::sync::Arc;
-use weir::base::time::Deadline;
-use weir::device::emulated::Emulation;
-use weir::device::{DeviceEvent, DeviceStream};
+use weir_core::base::time::Deadline;
+use weir_core::device::emulated::Emulation;
+use weir_core::device::{DeviceEvent, DeviceStream};
 
 struct Random(u64);
 

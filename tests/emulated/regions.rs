@@ -2,9 +2,9 @@
 
 use crate::kit::{BYTES, Device, LEN, code, download, launch, upload, view};
 use std::sync::Arc;
-use weir::base::{Code, Desc, Result, dtype};
-use weir::device::emulated::Emulation;
-use weir::device::{
+use weir_core::base::{Code, Desc, Result, dtype};
+use weir_core::device::emulated::Emulation;
+use weir_core::device::{
     DeviceKernel, DeviceRegion, Launch, Operation, Recipe, RecordedStep, RecordedWork, Recording, RegionNode,
     RegionValue,
 };
@@ -119,7 +119,7 @@ fn two_launches_share_no_memory_that_nothing_orders() {
 #[test]
 fn a_failure_names_the_region_and_the_node() {
     let d = Device::default();
-    let (stream, fails) = (d.stream("s"), d.call(|| Err(weir::base::Error::new(Code::DataLoss, "no luck"))));
+    let (stream, fails) = (d.stream("s"), d.call(|| Err(weir_core::base::Error::new(Code::DataLoss, "no luck"))));
     let (x, y) = (d.memory("x"), d.memory("y"));
     let region = compile(&d, &fails, x, &READS).unwrap();
     launch(&*stream, "region 'r'", &region, &[x], &[y]).unwrap();

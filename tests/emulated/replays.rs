@@ -3,13 +3,13 @@
 use crate::kit::{BYTES, Device, LEN, code, download, launch, upload, view};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use weir::base::{Code, Result};
-use weir::device::emulated::{Emulation, RaceKind};
-use weir::device::{
+use weir_core::base::{Code, Result};
+use weir_core::device::emulated::{Emulation, RaceKind};
+use weir_core::device::{
     DeviceKernel, DeviceStreamAttr, Executable, Fill, HostAddress, Launch, Location, RecordedStep, RecordedWork,
     Recording, Transfer,
 };
-use weir::memory::View;
+use weir_core::memory::View;
 
 /// A kernel's step.
 struct Node {
@@ -75,7 +75,7 @@ fn random(d: &Device, draw: &mut impl FnMut(usize) -> usize) -> Vec<Node> {
     let memory = [0; 6].map(|_| d.memory("m"));
     let n = 3 + draw(12);
     let mut uses: Vec<(Vec<usize>, usize)> = Vec::new();
-    let mut reach = weir::base::Reach::new(n);
+    let mut reach = weir_core::base::Reach::new(n);
     (0..n)
         .map(|at| {
             let inputs: Vec<usize> = (0..draw(3)).map(|_| draw(6)).collect();
@@ -197,7 +197,7 @@ fn a_failure_ends_a_launch_and_the_next_one_works() {
     let executable = record(&d, &[node(&d, 1, &[], m[0], &[]), node(&d, 2, &[m[0]], m[1], &[0])]).unwrap();
     s.replay(&executable).unwrap();
     let event = d.event();
-    let lost = s.record(&event).and_then(|()| event.synchronize(weir::base::time::Deadline::NEVER));
+    let lost = s.record(&event).and_then(|()| event.synchronize(weir_core::base::time::Deadline::NEVER));
     assert_eq!(code(lost), Code::DeviceLost);
     assert_eq!(code(s.replay(&executable)), Code::DeviceLost);
 }

@@ -3,8 +3,8 @@
 use crate::kit::{Count, Device, launch};
 use std::collections::HashSet;
 use std::sync::Arc;
-use weir::base::time::Deadline;
-use weir::device::{DeviceEvent, Then};
+use weir_core::base::time::Deadline;
+use weir_core::device::{DeviceEvent, Then};
 
 /// Fork and join over four streams, several times, with questions and a callback in between; gives the order and the
 /// answers.

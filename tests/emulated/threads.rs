@@ -2,14 +2,14 @@
 
 use crate::kit::{Count, Device, launch};
 use std::time::Duration;
-use weir::base::time::Deadline;
-use weir::device::Then;
-use weir::device::emulated::{Emulated, Emulation};
-use weir::sync::thread;
+use weir_core::base::time::Deadline;
+use weir_core::device::Then;
+use weir_core::device::emulated::{Emulated, Emulation};
+use weir_core::sync::thread;
 
 /// Threads of this device, by its label.
 fn threads(label: &str) -> usize {
-    let of = |info: &weir::abi::weir_thread_info| info.owner.iter().map(|&c| c as u8 as char).collect::<String>();
+    let of = |info: &weir_core::abi::weir_thread_info| info.owner.iter().map(|&c| c as u8 as char).collect::<String>();
     let infos: Vec<_> = thread::running().iter().map(|thread| thread.info()).collect();
     infos.iter().filter(|info| of(info).trim_end_matches('\0') == label).count()
 }

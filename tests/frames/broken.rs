@@ -8,8 +8,8 @@ use crate::program;
 use crate::tokens::RunLatch;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
-use weir::base::Code;
-use weir::graph::{CompileOptions, RunOptions};
+use weir_core::base::Code;
+use weir_core::graph::{CompileOptions, RunOptions};
 
 /// Changes one thing, and says what. None if the graph has nothing of that kind.
 fn damage(flat: &mut Flat, random: &mut Random) -> Option<String> {

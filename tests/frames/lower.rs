@@ -6,8 +6,8 @@ use crate::program::{Block, Op, Statement, While};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-use weir::base::{Error, Result};
-use weir::graph::{NodeId, ValueId};
+use weir_core::base::{Error, Result};
+use weir_core::graph::{NodeId, ValueId};
 
 pub type Value = (usize, usize);
 

@@ -12,7 +12,7 @@ use kit::random::Random;
 use kit::{pools, run};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
-use weir::graph::CompileOptions;
+use weir_core::graph::CompileOptions;
 
 /// A number of programs, or what the environment says.
 fn from_environment(name: &str, otherwise: u64) -> u64 {

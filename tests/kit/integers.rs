@@ -3,10 +3,10 @@
 use super::run::{cpu, scalar, tensor};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use weir::base::{Desc, Ref, Result};
-use weir::engine::{BoundKernel, Engine, KernelOptions};
-use weir::graph::{CompileOptions, Graph, Program, ValueId};
-use weir::kernel::{Completion, Kernel, KernelContext, Outputs};
+use weir_core::base::{Desc, Ref, Result};
+use weir_core::engine::{BoundKernel, Engine, KernelOptions};
+use weir_core::graph::{CompileOptions, Graph, Program, ValueId};
+use weir_core::kernel::{Completion, Kernel, KernelContext, Outputs};
 
 pub type Function = dyn Fn(&[i32]) -> Result<i32> + Send + Sync;
 

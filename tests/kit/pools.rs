@@ -4,9 +4,9 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
-use weir::abi::{weir_task_fn, weir_task_hint, weir_threadpool_vtable};
-use weir::base::Ref;
-use weir::threadpool::{HostVtable, ThreadPool, ThreadPoolOptions};
+use weir_core::abi::{weir_task_fn, weir_task_hint, weir_threadpool_vtable};
+use weir_core::base::Ref;
+use weir_core::threadpool::{HostVtable, ThreadPool, ThreadPoolOptions};
 
 /// A pool of `threads` threads, or what WEIR_TEST_POOL says.
 pub fn of(threads: usize) -> Ref<ThreadPool> {

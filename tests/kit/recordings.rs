@@ -6,12 +6,12 @@
 
 use super::random::Random;
 use std::sync::Arc;
-use weir::base::{Desc, Reach, Result, dtype};
-use weir::device::{
+use weir_core::base::{Desc, Reach, Result, dtype};
+use weir_core::device::{
     Accelerator, Comparison, DeviceKernel, Executable, Fill, Integer, Launch, Location, Predicate, RecordedBranch,
     RecordedLoop, RecordedStep, RecordedWork, Recording, Relation, Transfer,
 };
-use weir::memory::View;
+use weir_core::memory::View;
 
 /// So many integers are in each cell.
 pub const LEN: usize = 64;

@@ -2,11 +2,11 @@
 
 use super::pools;
 use std::mem::ManuallyDrop;
-use weir::base::{Desc, Ref, Result, dtype};
-use weir::device::DeviceKind;
-use weir::engine::{Engine, Tensor};
-use weir::graph::{Program, ReportFormat, RunOptions};
-use weir::threadpool::ThreadPool;
+use weir_core::base::{Desc, Ref, Result, dtype};
+use weir_core::device::DeviceKind;
+use weir_core::engine::{Engine, Tensor};
+use weir_core::graph::{Program, ReportFormat, RunOptions};
+use weir_core::threadpool::ThreadPool;
 
 pub fn scalar() -> Desc {
     Desc::new(dtype::S32, &[1])

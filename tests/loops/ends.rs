@@ -5,8 +5,8 @@ use crate::kit::pools;
 use std::sync::atomic::{AtomicI64, Ordering::*};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use weir::base::{Code, Error};
-use weir::graph::RunOptions;
+use weir_core::base::{Code, Error};
+use weir_core::graph::RunOptions;
 
 #[test]
 fn a_failure_in_one_of_several_iterations_says_which() {

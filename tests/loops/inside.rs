@@ -2,7 +2,7 @@
 
 use super::pipeline::*;
 use crate::kit::pools;
-use weir::graph::{CompileOptions, Graph, Program, ReportFormat};
+use weir_core::graph::{CompileOptions, Graph, Program, ReportFormat};
 
 #[test]
 fn the_report_says_what_was_chosen_and_why() {

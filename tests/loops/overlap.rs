@@ -5,7 +5,7 @@ use crate::kit::pools;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::*};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
-use weir::base::{Code, Error};
+use weir_core::base::{Code, Error};
 
 #[test]
 fn overlapping_iterations_give_what_others_give() {

@@ -5,9 +5,9 @@ pub use crate::kit::run::{POOLS, all_pools, cpu, fact, run};
 use std::sync::atomic::{AtomicI64, Ordering::*};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use weir::base::{Ref, Result};
-use weir::graph::{CompileOptions, Graph, Program, RunOptions};
-use weir::threadpool::ThreadPool;
+use weir_core::base::{Ref, Result};
+use weir_core::graph::{CompileOptions, Graph, Program, RunOptions};
+use weir_core::threadpool::ThreadPool;
 
 /// For tests with kernels that complete later, which are counted all together.
 pub static ALONE: Mutex<()> = Mutex::new(());

@@ -5,9 +5,9 @@ use crate::kit::pools;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::*};
 use std::time::Duration;
-use weir::base::{Code, Error, Result};
-use weir::graph::{Graph, ReportFormat};
-use weir::kernel::Task;
+use weir_core::base::{Code, Error, Result};
+use weir_core::graph::{Graph, ReportFormat};
+use weir_core::kernel::Task;
 
 /// while i < n: (i, sum) = (i + step, 31 sum + x), all of it pure; `effect` runs in each iteration if there is one.
 fn counted(n: i32, step: i32, parallel: u32, effect: Option<Arc<dyn Task>>) -> Graph {
@@ -153,7 +153,7 @@ fn what_waits_for_a_cond_that_a_constant_chose_waits_for_all_of_it() {
     let case = main.graph.add_case("case", one, &[&chosen, &chosen], &[p, x]).unwrap();
     let seen = Arc::clone(&slow);
     let look = main.op(&[x], move |_| seen.swap(0, Relaxed) as i32);
-    let node = weir::graph::NodeId::from(u64::from(look) & !0xffff);
+    let node = weir_core::graph::NodeId::from(u64::from(look) & !0xffff);
     main.graph.add_control_edge(case, node).unwrap();
     let program = compile(&main.giving(&[case.output(0), look]));
     for pool in &all_pools() {

@@ -14,10 +14,10 @@ use super::probe::Board;
 use super::random::Random;
 use super::spec::{Graph, Kind, Manner, Node, Spec, Value};
 use std::sync::Arc;
-use weir::base::{Ref, Result};
-use weir::engine::{BoundKernel, Engine, KernelOptions};
-use weir::graph::{self, CompileOptions, NodeId, Program, ValueId};
-use weir::kernel::{Kernel, Task};
+use weir_core::base::{Ref, Result};
+use weir_core::engine::{BoundKernel, Engine, KernelOptions};
+use weir_core::graph::{self, CompileOptions, NodeId, Program, ValueId};
+use weir_core::kernel::{Kernel, Task};
 
 /// How control flow is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::probe::Board;
 use super::spec::{Data, Graph, Kind, Node, Spec, Value};
 use super::stage::Targets;
 use std::collections::BTreeSet;
-use weir::base::{Error, Result as LibraryResult};
+use weir_core::base::{Error, Result as LibraryResult};
 
 /// What the interpreter says of a spec.
 pub struct Expected {

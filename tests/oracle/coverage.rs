@@ -10,7 +10,7 @@ use super::needed::needed;
 use super::spec::{Graph, Kind, Manner, Node, Spec, Type, Value};
 use super::stage::{Stage, Subject};
 use std::collections::BTreeMap;
-use weir::graph::ReportFormat;
+use weir_core::graph::ReportFormat;
 
 /// How often each thing comes up.
 type Census = BTreeMap<&'static str, u32>;

@@ -5,8 +5,8 @@ use super::compare::Expected;
 use super::random::Random;
 use super::spec::Spec;
 use super::stage::{Place, Stage, Subject, Targets, synchronize};
-use weir::abi::WEIR_TIMEOUT_INFINITE;
-use weir::base::Result as LibraryResult;
+use weir_core::abi::WEIR_TIMEOUT_INFINITE;
+use weir_core::base::Result as LibraryResult;
 
 /// How much is done with a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use super::spec::{Graph, Kind, Spec, Value};
 use super::stage::{Place, Stage, Subject, Targets, synchronize};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-use weir::abi::WEIR_TIMEOUT_INFINITE;
-use weir::base::{Code, Error, Ref, Result as LibraryResult};
+use weir_core::abi::WEIR_TIMEOUT_INFINITE;
+use weir_core::base::{Code, Error, Ref, Result as LibraryResult};
 
 /// How many leaves make trouble in a graph that is looked at briefly.
 const BRIEFLY: usize = 2;

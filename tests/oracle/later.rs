@@ -7,9 +7,9 @@ use super::probe::failure;
 use super::spec::Manner;
 use std::sync::{Arc, Condvar, LazyLock, Mutex};
 use std::time::{Duration, Instant};
-use weir::base::{Desc, Ref, Result};
-use weir::kernel::{Completion, Kernel, KernelContext, Outputs};
-use weir::threadpool::ThreadPool;
+use weir_core::base::{Desc, Ref, Result};
+use weir_core::kernel::{Completion, Kernel, KernelContext, Outputs};
+use weir_core::threadpool::ThreadPool;
 
 pub type Job = Box<dyn FnOnce() + Send>;
 

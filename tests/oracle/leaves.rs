@@ -5,13 +5,13 @@ use super::probe::Board;
 use super::spec::{Data, Effort, Op, Type};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use weir::abi::weir_dtype_value as D;
-use weir::base::{Desc, Ref, Result, desc::ANY_DIM};
-use weir::engine::{Engine, Tensor};
-use weir::kernel::{Kernel, KernelContext, Outputs, Task};
-use weir::memory::View;
-use weir::ops::signature;
-use weir::threadpool::Span;
+use weir_core::abi::weir_dtype_value as D;
+use weir_core::base::{Desc, Ref, Result, desc::ANY_DIM};
+use weir_core::engine::{Engine, Tensor};
+use weir_core::kernel::{Kernel, KernelContext, Outputs, Task};
+use weir_core::memory::View;
+use weir_core::ops::signature;
+use weir_core::threadpool::Span;
 
 pub fn desc(kind: Type) -> Desc {
     match kind {

@@ -5,8 +5,8 @@ use super::later::Job;
 use super::spec::Spec;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
-use weir::base::{Code, Error, Ref, Result};
-use weir::graph::Run;
+use weir_core::base::{Code, Error, Ref, Result};
+use weir_core::graph::Run;
 
 /// What a leaf does instead of its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

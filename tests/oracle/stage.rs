@@ -8,12 +8,12 @@ use super::probe::Board;
 use super::random::Random;
 use super::spec::{Data, Spec, Type};
 use std::sync::{Arc, Mutex, OnceLock};
-use weir::abi::WEIR_TIMEOUT_INFINITE;
-use weir::base::{Ref, Result};
-use weir::device::DeviceKind;
-use weir::engine::{Engine, Stream, StreamAttr, Tensor};
-use weir::graph::{CompileOptions, Graph, Program, Run, RunOptions};
-use weir::threadpool::ThreadPool;
+use weir_core::abi::WEIR_TIMEOUT_INFINITE;
+use weir_core::base::{Ref, Result};
+use weir_core::device::DeviceKind;
+use weir_core::engine::{Engine, Stream, StreamAttr, Tensor};
+use weir_core::graph::{CompileOptions, Graph, Program, Run, RunOptions};
+use weir_core::threadpool::ThreadPool;
 
 /// A pool and streams to use it from.
 pub struct Place {
@@ -239,7 +239,7 @@ impl Subject {
         program: &Ref<Program>,
         set: usize,
         outputs: &Targets,
-        go: impl FnOnce(weir::graph::Bound<'_>) -> Result<T>,
+        go: impl FnOnce(weir_core::graph::Bound<'_>) -> Result<T>,
     ) -> Result<T> {
         let inputs = &self.inputs[set];
         let outputs = &outputs.targets;

@@ -8,9 +8,9 @@ use super::spec::{Graph, Kind, Node, Type, Value};
 use super::stage::{Place, Targets, options, synchronize};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use weir::abi::WEIR_TIMEOUT_INFINITE;
-use weir::base::{Code, Result as LibraryResult};
-use weir::graph::RunOptions;
+use weir_core::abi::WEIR_TIMEOUT_INFINITE;
+use weir_core::base::{Code, Result as LibraryResult};
+use weir_core::graph::RunOptions;
 
 /// When a leaf began first and ended last, if it ran.
 type Span = Option<(u64, u64)>;
@@ -51,7 +51,7 @@ impl Ordeal<'_> {
                 let run = subject.start_told(set, &outputs, stream, &options).map_err(|error| error.to_string())?;
                 let pause = Duration::from_micros(self.random.below(60) as u64);
                 if how == 2 {
-                    let run = weir::base::Ref::clone(&run);
+                    let run = weir_core::base::Ref::clone(&run);
                     super::later::after(pause, Box::new(move || run.cancel()));
                 }
                 // One who has no time, first.

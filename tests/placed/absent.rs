@@ -6,10 +6,10 @@ use crate::kit::run::{cpu, execute, fact};
 use crate::ports::{node_of, number, read, stream_of};
 use crate::wrapped::{Mistake, engine};
 use crate::{checked, control, extent, mix, reports};
-use weir::base::{Code, Ref, Result};
-use weir::device::emulated::Emulation;
-use weir::engine::Engine;
-use weir::graph::{CompileOptions, Graph, NodeId, Program, ReportFormat, RunOptions, ValueId};
+use weir_core::base::{Code, Ref, Result};
+use weir_core::device::emulated::Emulation;
+use weir_core::engine::Engine;
+use weir_core::graph::{CompileOptions, Graph, NodeId, Program, ReportFormat, RunOptions, ValueId};
 
 #[derive(Clone)]
 enum Kind {

@@ -7,9 +7,9 @@ use crate::kit::run::{cpu, fact, run};
 use crate::wrapped::{Mistake, engine};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use weir::base::Ref;
-use weir::engine::Engine;
-use weir::graph::{CompileOptions, Graph, Program, RunOptions};
+use weir_core::base::Ref;
+use weir_core::engine::Engine;
+use weir_core::graph::{CompileOptions, Graph, Program, RunOptions};
 
 /// Graphs whose kernels count how often they are asked.
 struct Counted {
@@ -25,7 +25,7 @@ impl Counted {
     }
 
     /// A graph with so many inputs and kernels.
-    fn graph(&mut self, name: &str, inputs: usize, kernels: usize) -> (Builder, Vec<weir::graph::ValueId>) {
+    fn graph(&mut self, name: &str, inputs: usize, kernels: usize) -> (Builder, Vec<weir_core::graph::ValueId>) {
         let (mut builder, inputs) = Builder::of(name, inputs);
         builder.how = How { asked: Some(Arc::clone(&self.asked)), ..How::default() };
         self.kernels += kernels;
@@ -50,14 +50,19 @@ impl Counted {
     }
 
     /// while (left > 0) (left, value) = step, by so many iterations at once.
-    fn looped(&mut self, builder: &mut Builder, x: &[weir::graph::ValueId], parallel: u32) -> weir::graph::NodeId {
+    fn looped(
+        &mut self,
+        builder: &mut Builder,
+        x: &[weir_core::graph::ValueId],
+        parallel: u32,
+    ) -> weir_core::graph::NodeId {
         let (more, step) = (self.more(), self.step("step", parallel == 1));
         let name = builder.name();
         builder.graph.add_while(&name, &more, &step, x, &[], parallel).unwrap()
     }
 
     /// A loop of a constant number of iterations, which folding writes out.
-    fn written_out(&mut self, builder: &mut Builder, value: weir::graph::ValueId) -> weir::graph::ValueId {
+    fn written_out(&mut self, builder: &mut Builder, value: weir_core::graph::ValueId) -> weir_core::graph::ValueId {
         let pure = |how: &How| How { is_pure: true, cost_ns: 100, ..how.clone() };
         let (mut more, x) = self.graph("few", 2, 1);
         more.how = pure(&more.how);

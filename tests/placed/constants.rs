@@ -4,10 +4,10 @@ use crate::kit::integers::Builder;
 use crate::kit::run::{cpu, execute, fact, tensor};
 use crate::ports::{Own, emulated, number, races, read, stream_of};
 use crate::{checked, mix};
-use weir::base::{Code, Ref};
-use weir::device::emulated::Emulated;
-use weir::engine::{Engine, Tensor};
-use weir::graph::{CompileOptions, Program, RunOptions};
+use weir_core::base::{Code, Ref};
+use weir_core::device::emulated::Emulated;
+use weir_core::engine::{Engine, Tensor};
+use weir_core::graph::{CompileOptions, Program, RunOptions};
 
 /// A number in an engine's memory.
 fn there(engine: &Ref<Engine>, value: i32) -> Ref<Tensor> {
@@ -101,7 +101,7 @@ fn a_run_that_fails_leaves_the_programs_constants_to_the_device() {
         let constant = there(&device, 7);
         let (mut builder, x) = Builder::of("fails", 1);
         builder.how.cost_ns = 1;
-        let bad = builder.try_op(&x, |_| Err(weir::base::Error::invalid("no")));
+        let bad = builder.try_op(&x, |_| Err(weir_core::base::Error::invalid("no")));
         builder.how.cost_ns = 100_000;
         builder.engine = device.clone();
         let mut value = builder.graph.add_constant("constant", constant).unwrap();

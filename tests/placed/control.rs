@@ -7,10 +7,10 @@ use crate::kit::run::{cpu, execute, fact, run};
 use crate::ports::{number, read, stream_of};
 use crate::wrapped::{Mistake, engine};
 use crate::{LeftOut, checked, extent, mix, reports, without_each_edge};
-use weir::base::{Code, Ref, Result};
-use weir::device::emulated::Emulation;
-use weir::engine::Engine;
-use weir::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions, ValueId};
+use weir_core::base::{Code, Ref, Result};
+use weir_core::device::emulated::Emulation;
+use weir_core::engine::Engine;
+use weir_core::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions, ValueId};
 
 /// Options for the ways: the device decides where it can; the host does, with recordings and without.
 pub fn ways() -> [CompileOptions; 3] {
@@ -299,7 +299,7 @@ fn a_failure_inside_names_the_node_and_the_engine() {
         let (mut body, x) = Builder::of("body", 1);
         body.engine = engine.clone();
         let next = body.named("divide", &[x[0]], |x| {
-            if x[0] == 3 { Err(weir::base::Error::out_of_range("three")) } else { Ok(x[0] - 1) }
+            if x[0] == 3 { Err(weir_core::base::Error::out_of_range("three")) } else { Ok(x[0] - 1) }
         });
         let body = body.giving(&[next]);
         let (mut builder, x) = Builder::of("failing", 1);

@@ -7,10 +7,10 @@ use crate::kit::run::{cpu, fact, run};
 use crate::ports::{emulated, number, races, read, run_on, stream_of};
 use crate::wrapped::{Mistake, engine as wrapped};
 use crate::{INPUTS, Plan, checked, extent, mix, on_the_device, reports};
-use weir::base::{Code, Error, Ref};
-use weir::device::emulated::Emulated;
-use weir::engine::Engine;
-use weir::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions, ValueId};
+use weir_core::base::{Code, Error, Ref};
+use weir_core::device::emulated::Emulated;
+use weir_core::engine::Engine;
+use weir_core::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions, ValueId};
 
 /// These tests have one device, one after the other.
 static DEVICE: std::sync::Mutex<()> = std::sync::Mutex::new(());

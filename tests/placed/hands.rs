@@ -6,13 +6,13 @@ use crate::kit::run::{cpu, integer, lend, run, tensor};
 use crate::reports;
 use crate::wrapped::{Mistake, engine};
 use std::sync::{Arc, Mutex};
-use weir::base::{Ref, Result};
-use weir::device::DeviceKind;
-use weir::device::emulated::Emulation;
-use weir::engine::{Engine, Stream, StreamAttr};
-use weir::graph::{CompileOptions, Program, RunOptions};
-use weir::kernel::Task;
-use weir::threadpool::ThreadPool;
+use weir_core::base::{Ref, Result};
+use weir_core::device::DeviceKind;
+use weir_core::device::emulated::Emulation;
+use weir_core::engine::{Engine, Stream, StreamAttr};
+use weir_core::graph::{CompileOptions, Program, RunOptions};
+use weir_core::kernel::Task;
+use weir_core::threadpool::ThreadPool;
 
 type Names = Arc<Mutex<Vec<String>>>;
 

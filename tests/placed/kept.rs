@@ -10,16 +10,16 @@ use crate::wrapped::{Mistake, engine};
 use crate::{checked, extent, reports};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use weir::base::{Ref, Result};
-use weir::device::emulated::Emulation;
-use weir::engine::Engine;
-use weir::graph::{CompileOptions, Graph, Program, RunOptions};
-use weir::threadpool::ThreadPool;
+use weir_core::base::{Ref, Result};
+use weir_core::device::emulated::Emulation;
+use weir_core::engine::Engine;
+use weir_core::graph::{CompileOptions, Graph, Program, RunOptions};
+use weir_core::threadpool::ThreadPool;
 
 /// A run with each tensor where the program wants it.
 fn run_at_home(program: &Ref<Program>, inputs: &[i32], options: &RunOptions) -> Result<Vec<i32>> {
-    let tensors = |ports: &[weir::graph::Port], values: &[i32]| -> Vec<_> {
-        let tensor = |(port, &value): (&weir::graph::Port, &i32)| match &port.engine {
+    let tensors = |ports: &[weir_core::graph::Port], values: &[i32]| -> Vec<_> {
+        let tensor = |(port, &value): (&weir_core::graph::Port, &i32)| match &port.engine {
             None => (number(&cpu(), None, value), None),
             Some(engine) => {
                 let stream = stream_of(engine);

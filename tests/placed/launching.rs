@@ -8,13 +8,13 @@ use crate::wrapped::{Mistake, Wrapped, engine_in};
 use crate::{Plan, checked, on_the_device, reports};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use weir::abi::weir_thread_info;
-use weir::base::Ref;
-use weir::device::DeviceKind;
-use weir::engine::{Engine, EngineAttr, ThreadMode};
-use weir::graph::RunOptions;
-use weir::sync::thread;
-use weir::threadpool::ThreadPool;
+use weir_core::abi::weir_thread_info;
+use weir_core::base::Ref;
+use weir_core::device::DeviceKind;
+use weir_core::engine::{Engine, EngineAttr, ThreadMode};
+use weir_core::graph::RunOptions;
+use weir_core::sync::thread;
+use weir_core::threadpool::ThreadPool;
 
 /// Threads that work for this owner.
 fn threads(owner: &str) -> usize {

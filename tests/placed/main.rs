@@ -25,10 +25,10 @@ mod wrapped;
 use kit::integers::Builder;
 use kit::random::Random;
 use kit::run::{cpu, run};
-use weir::base::Ref;
-use weir::device::emulated::Emulation;
-use weir::engine::Engine;
-use weir::graph::{CompileOptions, Program, RunOptions, ValueId};
+use weir_core::base::Ref;
+use weir_core::device::emulated::Emulation;
+use weir_core::engine::Engine;
+use weir_core::graph::{CompileOptions, Program, RunOptions, ValueId};
 use wrapped::{Mistake, Wrapped, engine};
 
 fn mix(x: &[i32]) -> i32 {

@@ -7,11 +7,11 @@ use crate::wrapped::{Mistake, Wrapped, engine};
 use crate::{checked, reports};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use weir::base::{Code, Error, Ref};
-use weir::device::emulated::Emulation;
-use weir::engine::Engine;
-use weir::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions};
-use weir::threadpool::ThreadPool;
+use weir_core::base::{Code, Error, Ref};
+use weir_core::device::emulated::Emulation;
+use weir_core::engine::Engine;
+use weir_core::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions};
+use weir_core::threadpool::ThreadPool;
 
 /// The host's work in each iteration, with the counter.
 type Work = Arc<dyn Fn(i32) -> Result<(), Error> + Send + Sync>;

@@ -11,11 +11,11 @@ use std::ops::Deref;
 use std::sync::{Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
-use weir::base::{Code, Ref};
-use weir::device::DeviceKind;
-use weir::device::emulated::{Emulated, Emulation};
-use weir::engine::{Engine, EngineAttr, Stream, StreamAttr, Tensor};
-use weir::graph::{CompileOptions, NodeId, Program, ReportFormat, RunOptions, ValueId};
+use weir_core::base::{Code, Ref};
+use weir_core::device::DeviceKind;
+use weir_core::device::emulated::{Emulated, Emulation};
+use weir_core::engine::{Engine, EngineAttr, Stream, StreamAttr, Tensor};
+use weir_core::graph::{CompileOptions, NodeId, Program, ReportFormat, RunOptions, ValueId};
 
 /// The emulated devices that tests of this process have now.
 static TAKEN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
@@ -161,7 +161,7 @@ pub fn run_on(
     inputs: Vec<Ref<Tensor>>,
     outputs: &[Ref<Tensor>],
     options: &RunOptions,
-) -> weir::base::Result<()> {
+) -> weir_core::base::Result<()> {
     let (get_in, get_out) = (|i: usize| Ok(lend(&inputs[i])), |i: usize| Ok(lend(&outputs[i])));
     Program::bind(program, (inputs.len(), &get_in), (outputs.len(), &get_out))?
         .run(stream.map(|stream| &**stream), Some(options))
@@ -358,7 +358,7 @@ fn a_run_that_fails_leaves_its_tensors_to_the_device() {
         // Cheap, so that its turn comes when the device has been told of all of its work.
         builder.how.cost_ns = 1;
         let y = builder.input();
-        let bad = builder.try_op(&[y], |_| Err(weir::base::Error::invalid("no")));
+        let bad = builder.try_op(&[y], |_| Err(weir_core::base::Error::invalid("no")));
         builder.how.cost_ns = 100_000;
         builder.engine = device.clone();
         let mut value = x[0];

@@ -8,10 +8,10 @@ use crate::kit::run::{cpu, execute, fact, run};
 use crate::ports::{emulated, number, races, read, run_on, stream_of};
 use crate::wrapped::{Mistake, engine};
 use crate::{INPUTS, Plan, checked, extent, mix, on_the_device, reports};
-use weir::base::{Code, Error, Ref};
-use weir::device::emulated::{Emulated, Emulation};
-use weir::engine::Engine;
-use weir::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions};
+use weir_core::base::{Code, Error, Ref};
+use weir_core::device::emulated::{Emulated, Emulation};
+use weir_core::engine::Engine;
+use weir_core::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions};
 
 fn taking(regions: u64, seed: u64) -> Emulation {
     Emulation { regions, ..checked(seed) }

@@ -7,10 +7,10 @@ use crate::ports::{emulated, number, races, read, stream_of};
 use crate::wrapped::{Mistake, engine};
 use crate::{Plan, checked, extent, mix, on_the_device, reports};
 use std::slice::from_ref;
-use weir::base::{Ref, Result};
-use weir::device::emulated::{Emulated, Emulation};
-use weir::engine::Engine;
-use weir::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions};
+use weir_core::base::{Ref, Result};
+use weir_core::device::emulated::{Emulated, Emulation};
+use weir_core::engine::Engine;
+use weir_core::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions};
 
 fn compile(graph: &Graph, engine: &Ref<Engine>, without_segments: bool) -> Ref<Program> {
     let options = CompileOptions { without_segments, without_trial: true, ..CompileOptions::default() };

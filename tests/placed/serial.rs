@@ -9,11 +9,11 @@ use crate::kit::run::{cpu, execute, integer, lend, run, tensor};
 use crate::wrapped::{Mistake, engine};
 use crate::{checked, mix, reports};
 use std::sync::{Arc, Mutex};
-use weir::base::{Code, Error, Ref};
-use weir::device::DeviceKind;
-use weir::engine::{Engine, Stream, StreamAttr};
-use weir::graph::{CompileOptions, Graph, Program, RunOptions};
-use weir::threadpool::ThreadPool;
+use weir_core::base::{Code, Error, Ref};
+use weir_core::device::DeviceKind;
+use weir_core::engine::{Engine, Stream, StreamAttr};
+use weir_core::graph::{CompileOptions, Graph, Program, RunOptions};
+use weir_core::threadpool::ThreadPool;
 
 fn deterministic(pool: Option<&Ref<ThreadPool>>) -> RunOptions {
     RunOptions { deterministic: true, threadpool: pool.cloned(), ..RunOptions::default() }

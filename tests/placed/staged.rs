@@ -5,9 +5,9 @@ use crate::kit::run::{cpu, tensor};
 use crate::ports::{number, read, stream_of};
 use crate::wrapped::{Mistake, engine};
 use crate::{checked, reports};
-use weir::base::{Code, Ref};
-use weir::device::emulated::Emulation;
-use weir::engine::{Stream, Tensor};
+use weir_core::base::{Code, Ref};
+use weir_core::device::emulated::Emulation;
+use weir_core::engine::{Stream, Tensor};
 
 /// Copies there and back, on a stream of either side, between other work on it, and nobody waits in between.
 #[test]

@@ -7,11 +7,11 @@ use crate::kit::run::{cpu, run};
 use crate::wrapped::{Mistake, Wrapped, engine};
 use crate::{LeftOut, checked, reports, without_each_edge};
 use std::sync::Arc;
-use weir::base::Ref;
-use weir::engine::{BoundKernel, Engine, KernelOptions};
-use weir::graph::{CompileOptions, Forwarding, Graph, NodeId, Program, RunOptions, ValueId};
-use weir::kernel::builtin::Builtin;
-use weir::ops::{Binary, weir_binary_op_value as Op};
+use weir_core::base::Ref;
+use weir_core::engine::{BoundKernel, Engine, KernelOptions};
+use weir_core::graph::{CompileOptions, Forwarding, Graph, NodeId, Program, RunOptions, ValueId};
+use weir_core::kernel::builtin::Builtin;
+use weir_core::ops::{Binary, weir_binary_op_value as Op};
 
 /// The next values of variables, the first of which is counted down.
 type Next = fn(&mut Builder, &[ValueId]) -> Vec<ValueId>;

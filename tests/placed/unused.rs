@@ -9,11 +9,11 @@ use crate::wrapped::{Mistake, Wrapped, engine};
 use crate::{checked, reports};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use weir::base::{Ref, Result};
-use weir::device::emulated::Emulation;
-use weir::engine::Engine;
-use weir::graph::{CompileOptions, Graph, Program, RunOptions, ValueId};
-use weir::kernel::Task;
+use weir_core::base::{Ref, Result};
+use weir_core::device::emulated::Emulation;
+use weir_core::engine::Engine;
+use weir_core::graph::{CompileOptions, Graph, Program, RunOptions, ValueId};
+use weir_core::kernel::Task;
 
 /// A count of the kernels that a device has done, and a kernel that counts.
 type Count = Arc<AtomicU64>;

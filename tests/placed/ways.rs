@@ -6,10 +6,10 @@ use crate::ports::{emulated, races};
 use crate::wrapped::{Mistake, engine};
 use crate::{checked, mix, reports};
 use std::time::Instant;
-use weir::base::Ref;
-use weir::device::emulated::{Emulated, Emulation};
-use weir::engine::Engine;
-use weir::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions};
+use weir_core::base::Ref;
+use weir_core::device::emulated::{Emulated, Emulation};
+use weir_core::engine::Engine;
+use weir_core::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions};
 
 const KERNEL_NS: u64 = 300_000;
 /// Run by run: a cold one, one that records, and three of each way; the next one knows.

@@ -5,12 +5,12 @@ use std::any::Any;
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, Weak};
-use weir::base::time::Deadline;
-use weir::base::{Ref, Result};
-use weir::device::emulated::{Emulated, Emulation};
-use weir::device::*;
-use weir::engine::{Engine, EngineAttr, MemoryMode, ThreadMode};
-use weir::memory::View;
+use weir_core::base::time::Deadline;
+use weir_core::base::{Ref, Result};
+use weir_core::device::emulated::{Emulated, Emulation};
+use weir_core::device::*;
+use weir_core::engine::{Engine, EngineAttr, MemoryMode, ThreadMode};
+use weir_core::memory::View;
 
 /// A mistake, once in the life of the device.
 #[derive(Clone, Debug, Default)]
@@ -227,7 +227,7 @@ impl Accelerator for Wrapped {
     }
     fn record(&self, recording: &Recording<'_>) -> Result<Arc<dyn Executable>> {
         if matches!(self.mistake, Mistake::NoRecording) {
-            return Err(weir::base::Error::internal("no recordings today"));
+            return Err(weir_core::base::Error::internal("no recordings today"));
         }
         let Recording { name, steps } = recording;
         let wanted = if let Mistake::NoEdge(wanted) = self.mistake { wanted } else { 0 };

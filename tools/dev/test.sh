@@ -230,8 +230,8 @@ without_cuda() {
     soname="libweir.so.$(sed -n 's/^#define WEIR_VERSION_MAJOR \([0-9]*\).*/\1/p' include/weir.h).$(sed -n 's/^#define WEIR_ABI_VERSION \([0-9]*\).*/\1/p' include/weir.h)"
     machine=$(rustc -vV | sed -n 's/^host: //p')
     package=profile.checked.package
-    cargo rustc --locked --lib --crate-type cdylib --profile checked --no-default-features --target "$machine" --config "$package.weir.opt-level=0" \
-        --config "$package.weir.debug=0" &&
+    cargo rustc --locked --package weir-capi --lib --crate-type cdylib --profile checked --no-default-features --target "$machine" --config "$package.weir-core.opt-level=0" \
+        --config "$package.weir-core.debug=0" &&
         ctests/scripts/without_cuda.sh "$target/$machine/checked/libweir.so" include/weir/weir_cdef.h "$soname" "$beside_tests/libweir.so"
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::Mutex;
-use weir::abi::{
+use weir_core::abi::{
     weir_parallel_hint, weir_range_fn, weir_status, weir_status_value as Code, weir_threadpool,
     weir_threadpool_options, weir_threadpool_vtable,
 };

@@ -53,4 +53,4 @@ pub use task::{Hint, Task, Tasks};
 pub use vtable::{create, vtable};
 
 /// The vtable that [`vtable`](fn@vtable) fills.
-pub use weir::abi::weir_threadpool_vtable;
+pub use weir_core::abi::weir_threadpool_vtable;

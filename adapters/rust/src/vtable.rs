@@ -4,7 +4,7 @@ use crate::task::TaskFn;
 use crate::{Error, Features, Hint, Pool, Task, Tasks, ThreadPool};
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use weir::abi::{weir_task_hint, weir_threadpool_flags as F, weir_threadpool_vtable};
+use weir_core::abi::{weir_task_hint, weir_threadpool_flags as F, weir_threadpool_vtable};
 
 /// Makes a weir pool of `pool`, and drops `pool` when weir has let go of it.
 pub fn create<P: Pool>(pool: P) -> Result<ThreadPool, Error> {

@@ -12,17 +12,19 @@ use crate::random::Random;
 use std::ffi::{CString, c_char};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
-use weir::base::time::Deadline;
-use weir::base::{Code, Desc, Ref, Result, dtype};
-use weir::device::cuda::CudaDevice;
-use weir::device::{Accelerator, DeviceStream, DeviceStreamAttr, Launch, Operation};
-use weir::engine::{BoundKernel, EngineAttr, KernelIdentity, KernelOptions, Stream, Tensor};
-use weir::graph::{CompileOptions, Graph, Program};
-use weir::kernel::builtin::Builtin;
-use weir::memory::View;
-use weir::ops::weir_binary_op_value as Op;
-use weir::ops::weir_matmul_flags::*;
-use weir::ops::{Described, Matmul, weir_activation_value, weir_matmul_desc, weir_matmul_flags, weir_matmul_int8_desc};
+use weir_core::base::time::Deadline;
+use weir_core::base::{Code, Desc, Ref, Result, dtype};
+use weir_core::device::cuda::CudaDevice;
+use weir_core::device::{Accelerator, DeviceStream, DeviceStreamAttr, Launch, Operation};
+use weir_core::engine::{BoundKernel, EngineAttr, KernelIdentity, KernelOptions, Stream, Tensor};
+use weir_core::graph::{CompileOptions, Graph, Program};
+use weir_core::kernel::builtin::Builtin;
+use weir_core::memory::View;
+use weir_core::ops::weir_binary_op_value as Op;
+use weir_core::ops::weir_matmul_flags::*;
+use weir_core::ops::{
+    Described, Matmul, weir_activation_value, weir_matmul_desc, weir_matmul_flags, weir_matmul_int8_desc,
+};
 
 pub const WITH: (&str, &str) = ("BLAS", "13");
 

@@ -49,7 +49,7 @@ fn sums_of_bytes_are_exact() {
         needs_the_library(&bench);
         let desc = weir_matmul_int8_desc {
             struct_size: size_of::<weir_matmul_int8_desc>(),
-            flags: weir::ops::weir_matmul_int8_flags::WEIR_MATMUL_INT8_TRANSPOSE_B as u64,
+            flags: weir_core::ops::weir_matmul_int8_flags::WEIR_MATMUL_INT8_TRANSPOSE_B as u64,
             dtype: dtype::S32,
             scale: 1.0,
             zero_a: 0,
@@ -95,5 +95,5 @@ fn sums_of_bytes_are_exact() {
 }
 
 fn int8(bench: &Bench, desc: &weir_matmul_int8_desc) -> Ref<BoundKernel> {
-    crate::programs::bound::<weir::ops::MatmulInt8>(&bench.engine, *desc)
+    crate::programs::bound::<weir_core::ops::MatmulInt8>(&bench.engine, *desc)
 }

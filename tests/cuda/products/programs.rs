@@ -52,7 +52,7 @@ pub fn recorded_as_issued(bench: &Bench) {
 fn programs_have_the_same_bits_with_segments_and_without() {
     for (streams, seed) in [("1", "1"), ("3", "2"), ("3", "3"), ("3", "")] {
         let out = with_driver(&[WITH, ("SEED", seed), ("FAKE_STREAMS", streams)], || {
-            let mut attr = EngineAttr::new(weir::device::DeviceKind::CUDA);
+            let mut attr = EngineAttr::new(weir_core::device::DeviceKind::CUDA);
             attr.set_max_streams(std::env::var("FAKE_STREAMS").unwrap().parse().unwrap()).unwrap();
             let bench = Bench::with(Some(&attr)).unwrap();
             needs_the_library(&bench);
@@ -130,7 +130,7 @@ fn products_inside_of_loops_have_the_same_bits() {
                 run_on(&device, Some(&bench.stream), &x, &y);
                 assert!(y.read(&bench) == want.read(&bench));
             }
-            let report = device.report(weir::graph::ReportFormat::Json);
+            let report = device.report(weir_core::graph::ReportFormat::Json);
             if device_decides(&bench) {
                 assert!(fake::counted("cuGraphLaunch") - before[0] == 3 || !is_fake());
                 assert!(report.contains("\"direct_runs\":3,"), "{report}");

@@ -1,7 +1,7 @@
 //! Products in recordings, and what comes of it where the library or a capture fails.
 
 use super::*;
-use weir::device::{Executable, RecordedStep, RecordedWork, Recording};
+use weir_core::device::{Executable, RecordedStep, RecordedWork, Recording};
 
 /// What is recorded: two products side by side, the product of what they give, and a sum with one of them that no edge
 /// orders.

@@ -5,10 +5,10 @@ use super::super::spec::{Data, Graph, Kind, Node, Type};
 use super::{Builder, Keep};
 use crate::kit::run::lend;
 use std::sync::Arc;
-use weir::base::{Desc, Error, Ref, Result};
-use weir::engine::{Engine, Tensor};
-use weir::graph::{self, NodeId, Program, ValueId};
-use weir::kernel::{Kernel, KernelContext, Outputs};
+use weir_core::base::{Desc, Error, Ref, Result};
+use weir_core::engine::{Engine, Tensor};
+use weir_core::graph::{self, NodeId, Program, ValueId};
+use weir_core::kernel::{Kernel, KernelContext, Outputs};
 
 /// Runs one of its programs, or two by turns.
 struct Nested {

@@ -3,8 +3,8 @@
 use super::super::spec::{Graph, Kind, Node};
 use super::{Builder, Keep};
 use std::sync::Arc;
-use weir::base::{Ref, Result};
-use weir::graph::{self, Program};
+use weir_core::base::{Ref, Result};
+use weir_core::graph::{self, Program};
 
 impl Builder<'_> {
     /// A graph with the ports of `spec`, whose one node is `spec` compiled.

@@ -2,8 +2,8 @@
 
 use super::super::spec::{self, Kind, Node};
 use super::{Builder, Lowering};
-use weir::base::Result;
-use weir::graph::{Graph, NodeId, ValueId};
+use weir_core::base::Result;
+use weir_core::graph::{Graph, NodeId, ValueId};
 
 impl Builder<'_> {
     fn inner(&self, name: &str, graph: &spec::Graph) -> Result<Graph> {
