@@ -21,13 +21,17 @@ fn level() -> &'static str {
 
 fn main() {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
-    for source in ["build.rs", "book", "cbindgen.toml", "src/abi", "src/ops", "src/ffi"] {
+    for source in ["build.rs", "book", "cbindgen.toml", "src/abi", "src/ops", "src/ffi", "testing/src"] {
         println!("cargo::rerun-if-changed={source}");
     }
     println!("cargo::rerun-if-env-changed=WEIR_HEADER_CHECK");
     let operators = book::operators::read(&root).expect("src/ops has operators");
     let work = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    fs::write(work.join("operators.rs"), book::operators::creators(&operators)).expect("OUT_DIR can be written");
+    let creators = book::operators::creators(&operators);
+    let left_out = book::left_out::write(&root, &creators).unwrap_or_default();
+    for (file, text) in [("operators.rs", creators)].into_iter().chain(left_out) {
+        fs::write(work.join(file), text).expect("OUT_DIR can be written");
+    }
     if let Err(error) = headers(&root, &operators, &work) {
         // A syntax error in a source is rustc's to report.
         println!("cargo::{}=the headers were not generated: {error}", level());

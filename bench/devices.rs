@@ -3,12 +3,15 @@
 //! of which the host and the device do a part each, and what is won where iterations overlap.
 //! `cargo bench --bench devices`, with the number of rounds as an optional argument.
 
+#[path = "../tests/kit/emulated.rs"]
+mod emulated;
+
+use emulated::Emulation;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::Instant;
 use weir_core::base::{Desc, Ref, dtype};
 use weir_core::device::DeviceKind;
-use weir_core::device::emulated::Emulation;
 use weir_core::engine::{BoundKernel, Engine, EngineAttr, KernelOptions, Tensor};
 use weir_core::graph::{CompileOptions, Graph, Program, ReportFormat, ValueId};
 use weir_core::kernel::builtin::Builtin;
@@ -272,6 +275,7 @@ fn overlapped(first: u32, rounds: usize) {
 }
 
 fn main() {
+    emulated::register();
     // cargo passes --bench; any number is the count of rounds.
     let rounds = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(5);
     let input = Tensor::create(cpu(), desc()).unwrap();

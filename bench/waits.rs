@@ -4,6 +4,9 @@
 //! of their own, in turn: one that has never waited for everything, and one that has done so ten thousand times. A
 //! third one has another thread that does it without pause.
 
+#[path = "../tests/kit/emulated.rs"]
+mod emulated;
+
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -66,6 +69,7 @@ fn with_kernel(engine: &Ref<Engine>) -> (Ref<BoundKernel>, Ref<Tensor>, Ref<Tens
 impl Bench {
     fn new() -> Bench {
         let cpu = Engine::create(DeviceKind::CPU, 0, None).unwrap();
+        emulated::register();
         let devices: Vec<_> = (0..ENGINES).map(|i| Engine::create(DeviceKind::EMULATED, i, None).unwrap()).collect();
         let stream = |engine: &Ref<Engine>, asynchronous| {
             let mut attr = StreamAttr::new(engine.kind());

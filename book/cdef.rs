@@ -1,22 +1,39 @@
-//! `weir_cdef.h`: all headers as one text for parsers without a preprocessor (LuaJIT's ffi.cdef, cffi).
+//! `weir_cdef.h`: all headers as one text for parsers without a preprocessor (LuaJIT's ffi.cdef, cffi), and
+//! `weir_testing_cdef.h`: the same for the header of libweir_testing.
 
 use super::Result;
 use super::source::Book;
 
+/// The header of the library beside libweir.
+pub const TESTING: &str = "weir/testing.h";
+
 const TOP: &str = "\
-/* weir_cdef.h: the whole C interface for ffi.cdef of LuaJIT and for cffi.
+/* NAME: CONTENTS for ffi.cdef of LuaJIT and for cffi.
  *
- * Generated from src/abi and src/ffi; do not edit. No compiler is to include it: C and C++ have weir.h.
+ * Generated from the sources of the headers; do not edit. No compiler is to include it: C and C++ have the headers.
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
+";
+
+const DLPACK: &str = "\
 struct DLManagedTensor;
 struct DLManagedTensorVersioned;
 ";
 
-/// `headers` are the files that `header::write` has made, in the order of the book.
-pub fn write(book: &Book, headers: &[(String, String)]) -> Result<String> {
-    let mut text = TOP.to_owned();
-    for (header, (_, declared)) in book.headers.iter().zip(headers) {
+/// The files with their names. `headers` are those that `header::write` has made, in the order of the book.
+pub fn write(book: &Book, headers: &[(String, String)]) -> Result<[(&'static str, String); 2]> {
+    let top = |name: &str, contents: &str| TOP.replace("NAME", name).replace("CONTENTS", contents);
+    let of_weir = top("weir_cdef.h", "the whole C interface of libweir") + DLPACK;
+    let of_testing = top("weir_testing_cdef.h", "the C interface of libweir_testing, after weir_cdef.h,");
+    Ok([
+        ("include/weir/weir_cdef.h", of_weir + &declarations(book, headers, |name| name != TESTING)?),
+        ("include/weir/weir_testing_cdef.h", of_testing + &declarations(book, headers, |name| name == TESTING)?),
+    ])
+}
+
+fn declarations(book: &Book, headers: &[(String, String)], wanted: impl Fn(&str) -> bool) -> Result<String> {
+    let mut text = String::new();
+    for (header, (_, declared)) in book.headers.iter().zip(headers).filter(|(header, _)| wanted(&header.name)) {
         text += &format!("\n/* {} */\n", header.name);
         let start = declared.find("extern \"C\" {").ok_or("a header without declarations")?;
         let end = declared.rfind("#ifdef __cplusplus").ok_or("a header without an end")?;

@@ -1,4 +1,5 @@
-//! Makes the C headers, and what other languages read instead of them, from `src/abi`, `src/ops` and `src/ffi`.
+//! Makes the C headers, and what other languages read instead of them, from `src/abi`, `src/ops`, `src/ffi` and
+//! `testing/src`.
 //!
 //! `book.md` has the headers, their chapters and the prose; each source says which chapter it belongs to. From these
 //! come `include/weir.h` and `include/weir/*.h` (declared by cbindgen), `weir_api.json` and `weir_cdef.h`.
@@ -10,6 +11,7 @@ mod contract;
 mod header;
 mod json;
 mod layout;
+pub mod left_out;
 pub mod operators;
 mod source;
 
@@ -28,9 +30,9 @@ pub struct Made {
 pub fn make(root: &Path, operators: &[operators::Operator], work: &Path) -> Result<Made> {
     let book = source::Book::read(root, &operators::creators(operators))?;
     let mut files = header::write(&book, &root.join("cbindgen.toml"), work)?;
-    let cdef = cdef::write(&book, &files)?;
+    let cdefs = cdef::write(&book, &files)?;
     files.push(("include/weir/weir_api.json".to_owned(), api::write(&book)?));
-    files.push(("include/weir/weir_cdef.h".to_owned(), cdef));
+    files.extend(cdefs.map(|(path, text)| (path.to_owned(), text)));
     files.extend(operators::lists(operators).map(|(path, text)| (path.to_owned(), text)));
     Ok(Made { files, complaints: contract::needless(&book) })
 }

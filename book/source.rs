@@ -89,10 +89,13 @@ impl Book {
     }
 }
 
+/// Where exported items may stand.
+pub const FOLDERS: [&str; 4] = ["src/abi", "src/ops", "src/ffi", "testing/src"];
+
 /// The files in which exported items may stand: types first, each folder in alphabetical order.
 fn sources(root: &Path) -> Result<Vec<PathBuf>> {
     let mut sources = Vec::new();
-    for folder in ["src/abi", "src/ops", "src/ffi"] {
+    for folder in FOLDERS {
         let mut files = fs::read_dir(root.join(folder))?
             .map(|entry| entry.map(|entry| entry.path()))
             .collect::<std::io::Result<Vec<_>>>()?;
@@ -105,7 +108,7 @@ fn sources(root: &Path) -> Result<Vec<PathBuf>> {
 
 /// The types of DLPack are dlpack.h's, and other public items of `ops` and `ffi` are for Rust.
 fn is_exported(item: &Item, path: &str) -> bool {
-    let in_abi = path.starts_with("src/abi");
+    let in_abi = path.starts_with("src/abi") || path == "testing/src/emulation.rs";
     let is_of_c = |name: &syn::Ident| path.starts_with("src/ops") && name.to_string().starts_with("weir_");
     match item {
         Item::Fn(function) => function.sig.abi.is_some() && matches!(function.vis, syn::Visibility::Public(_)),

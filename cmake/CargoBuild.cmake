@@ -38,6 +38,21 @@ add_custom_target(weir_cargo ${weir_in_all}
     COMMENT "cargo builds libweir"
     USES_TERMINAL VERBATIM)
 
+# The library for tests is built for those who ask for it: for programs that are linked with weir::testing, and to be
+# installed as a component.
+set(weir_testing_soname "libweir_testing.so.${PROJECT_VERSION_MAJOR}.${WEIR_HEADER_ABI_VERSION}")
+add_custom_target(weir_testing_cargo ${weir_in_all}
+    COMMAND "${CMAKE_COMMAND}" -E env --unset=CARGO_BUILD_TARGET --unset=CARGO_TARGET_DIR
+            "${WEIR_CARGO}" rustc --locked --package weir-testing --lib --crate-type cdylib
+            --profile "$<IF:$<CONFIG:Debug>,dev,release>"
+            --manifest-path "${CMAKE_CURRENT_SOURCE_DIR}/Cargo.toml" --target-dir "${WEIR_CARGO_TARGET_DIR}"
+    COMMAND "${CMAKE_COMMAND}" -E create_symlink libweir_testing.so "${weir_config_dir}/${weir_testing_soname}"
+    WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}"
+    BYPRODUCTS "${weir_config_dir}/libweir_testing.so" "${weir_config_dir}/${weir_testing_soname}"
+    COMMENT "cargo builds libweir_testing"
+    USES_TERMINAL VERBATIM)
+add_dependencies(weir_testing_cargo weir_cargo)
+
 add_library(weir_shared SHARED IMPORTED GLOBAL)
 set_target_properties(weir_shared PROPERTIES
     IMPORTED_LOCATION "${weir_release_dir}/libweir.so"
@@ -59,3 +74,12 @@ if(WEIR_BUILD_STATIC)
     add_dependencies(weir_static weir_cargo)
     add_library(weir::static ALIAS weir_static)
 endif()
+
+add_library(weir_testing SHARED IMPORTED GLOBAL)
+set_target_properties(weir_testing PROPERTIES
+    IMPORTED_LOCATION "${weir_release_dir}/libweir_testing.so"
+    IMPORTED_LOCATION_DEBUG "${weir_debug_dir}/libweir_testing.so"
+    IMPORTED_SONAME "${weir_testing_soname}"
+    INTERFACE_LINK_LIBRARIES weir_shared)
+add_dependencies(weir_testing weir_testing_cargo)
+add_library(weir::testing ALIAS weir_testing)

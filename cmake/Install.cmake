@@ -2,7 +2,8 @@
 #
 # The installed tree: lib/libweir.so with its soname links, include/weir.h, weir.hpp and weir/, bin/weir_conformance, a CMake
 # package, a pkg-config file and the licences. Nothing in it knows where it lies: it may be moved as a whole.
-# Components: runtime (the library and its licences), debug (its symbols and lines) and dev (all the rest).
+# Components: runtime (the library and its licences), debug (its symbols and lines), testing (the library for
+# tests with its links and headers, and weir_conformance) and dev (all the rest).
 
 include(CMakePackageConfigHelpers)
 
@@ -15,6 +16,11 @@ if(WEIR_BUILD_STATIC)
     install(FILES "${weir_config_dir}/libweir.a" DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT dev)
 endif()
 
+install(FILES "${weir_config_dir}/libweir_testing.so"
+    DESTINATION "${CMAKE_INSTALL_LIBDIR}" RENAME "${weir_testing_soname}.${PROJECT_VERSION_PATCH}"
+    PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE
+    COMPONENT testing)
+
 # The installed library has no symbols but those that it exports. Debuggers find the rest by the library's build id, in
 # debug/.build-id beside it (gdb: set debug-file-directory).
 set(weir_installed "\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}")
@@ -24,6 +30,10 @@ endif()
 install(CODE "
     execute_process(COMMAND \"${CMAKE_OBJCOPY}\" --strip-all \"${weir_installed}/${WEIR_FILE_NAME}\"
                     COMMAND_ERROR_IS_FATAL ANY)" COMPONENT runtime)
+install(CODE "
+    execute_process(COMMAND \"${CMAKE_OBJCOPY}\" --strip-all
+                    \"${weir_installed}/${weir_testing_soname}.${PROJECT_VERSION_PATCH}\" COMMAND_ERROR_IS_FATAL ANY)"
+    COMPONENT testing)
 if(WEIR_BUILD_STATIC)
     install(CODE "
     execute_process(COMMAND \"${CMAKE_OBJCOPY}\" --strip-debug \"${weir_installed}/libweir.a\"
@@ -51,17 +61,24 @@ file(CREATE_LINK "${WEIR_SONAME}" "${weir_links}/libweir.so" SYMBOLIC)
 install(FILES "${weir_links}/${WEIR_SONAME}" DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime)
 install(FILES "${weir_links}/libweir.so" DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT dev)
 
+file(CREATE_LINK "${weir_testing_soname}.${PROJECT_VERSION_PATCH}" "${weir_links}/${weir_testing_soname}" SYMBOLIC)
+file(CREATE_LINK "${weir_testing_soname}" "${weir_links}/libweir_testing.so" SYMBOLIC)
+install(FILES "${weir_links}/${weir_testing_soname}" "${weir_links}/libweir_testing.so"
+    DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT testing)
+
 install(FILES include/weir.h include/weir.hpp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT dev)
 install(DIRECTORY include/weir DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT dev
-    FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "*.json")
+    FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "*.json" PATTERN "*testing*" EXCLUDE)
+install(FILES include/weir/testing.h include/weir/testing.hpp include/weir/weir_testing_cdef.h
+    DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/weir" COMPONENT testing)
 install(FILES LICENSE-MIT LICENSE-APACHE DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/doc/weir" COMPONENT runtime)
 
 if(TARGET weir_conformance AND WEIR_BUILD_TOOLS)
     # Who has built some targets alone has not built this one, and wants the library.
-    install(TARGETS weir_conformance DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT dev OPTIONAL)
+    install(TARGETS weir_conformance DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT testing OPTIONAL)
     install(CODE "if(NOT EXISTS \"$<TARGET_FILE:weir_conformance>\")
         message(STATUS \"Not built, so not installed: weir_conformance\")
-    endif()" COMPONENT dev)
+    endif()" COMPONENT testing)
 endif()
 
 # find_package(weir 0.1 CONFIG)

@@ -10,4 +10,4 @@ set_target_properties(weir_conformance PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/tools"
     INSTALL_RPATH "$ORIGIN/${weir_bin_to_lib}")
 target_compile_options(weir_conformance PRIVATE -g -Wall -Wextra -Wpedantic -Werror)
-target_link_libraries(weir_conformance PRIVATE weir::weir ${CMAKE_DL_LIBS})
+target_link_libraries(weir_conformance PRIVATE weir::testing weir::weir ${CMAKE_DL_LIBS})

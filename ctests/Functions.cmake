@@ -6,9 +6,11 @@ set(warnings -Wall -Wextra -Wpedantic -Werror)
 set(sanitize "")
 set(sanitize_link "")
 set(library weir::weir)
+set(testing weir::testing)
 if(WEIR_SANITIZE STREQUAL "thread")
     set(sanitize -fsanitize=thread)
-    set(library thread_sanitizer)  # the library compiled with it, and the runtime
+    set(library thread_sanitizer)  # both libraries compiled with it, and the runtime
+    set(testing "")
     add_subdirectory(thread_sanitizer)
 elseif(WEIR_SANITIZE)
     list(JOIN WEIR_SANITIZE "," sanitizers)
@@ -55,7 +57,7 @@ function(weir_test_settings name)
     target_compile_definitions("${name}" PRIVATE "DIGITS_DATA_DIR=\"${digits}\"" "VOICE_DATA_DIR=\"${voice}\"")
     target_compile_options("${name}" PRIVATE -g -UNDEBUG ${warnings} ${sanitize})
     target_link_options("${name}" PRIVATE ${sanitize_link})
-    target_link_libraries("${name}" PRIVATE ${library} Threads::Threads m ${CMAKE_DL_LIBS})
+    target_link_libraries("${name}" PRIVATE ${testing} ${library} Threads::Threads m ${CMAKE_DL_LIBS})
 endfunction()
 
 # weir_program(<name> <source>...): linked with what the programs have in common.

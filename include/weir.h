@@ -144,7 +144,8 @@
  *     weir/device.h        device, native handles
  *     weir/cuda.h          cuda
  *     weir/dlpack.h        exchange
- *     weir/testing.h       pools for tests, conformance, emulated devices
+ *     weir/conformance.h   conformance
+ *     weir/testing.h       pools for tests, emulated devices
  */
 
 #ifndef WEIR_H
@@ -383,19 +384,19 @@ typedef struct weir_failure {
 WEIR_API WEIR_NODISCARD weir_status weir_thread_get_failure(weir_failure *failure);
 
 /**
- * The stream's failure, as of weir_thread_get_failure; code is WEIR_OK if there is none. Reading it changes nothing.
- *
- * Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
- */
-WEIR_API WEIR_NODISCARD weir_status weir_stream_get_failure(const weir_stream *stream, weir_failure *failure);
-
-/**
  * The failure of a run that was started with weir_program_start, as of weir_thread_get_failure; code is WEIR_OK until
  * it is done, and if it succeeded. Reading it changes nothing.
  *
  * Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_run_get_failure(const weir_run *run, weir_failure *failure);
+
+/**
+ * The stream's failure, as of weir_thread_get_failure; code is WEIR_OK if there is none. Reading it changes nothing.
+ *
+ * Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_stream_get_failure(const weir_stream *stream, weir_failure *failure);
 
 /* ---- Thread pool --------------------------------------------------------------------------------------------------
  * A pool is yours: fill a weir_threadpool_vtable with parallel_for, schedule or both, and weir runs all work on it.
@@ -1990,6 +1991,21 @@ weir_status weir_kernel_context_fail(weir_kernel_context *context,
 WEIR_API WEIR_NODISCARD weir_status weir_completion_done(weir_completion *done, weir_status status, const char *text);
 
 /**
+ * Creates a kernel that only the engine's device knows, see weir_named_kernel_desc: one of a plug-in's own. options
+ * may be NULL; without a name in them the kernel has the name of the operation.
+ *
+ * Ownership: desc->user passes to the kernel if desc->destroy is given. Errors: INVALID_ARGUMENT (NULL, struct_size,
+ * bad signature, bad UTF-8); OUT_OF_RANGE (num_inputs, num_outputs); UNIMPLEMENTED if the device has no such kernel,
+ * or the engine is a CPU engine; else errors of the device.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_named(weir_engine *engine,
+                                     const weir_named_kernel_desc *desc,
+                                     const weir_kernel_options *options,
+                                     weir_kernel **out_kernel);
+
+/**
  * Runs a program `count` times in a region of this call, and returns when all runs are over: run i reads inputs[i *
  * num_inputs ...] and writes outputs[i * num_outputs ...]. The runs share the pool of the call, and may run at once,
  * so no two runs may share an output. All tensors are checked before the first run begins. The first failure is
@@ -2009,21 +2025,6 @@ weir_status weir_kernel_context_run_program(const weir_kernel_context *context,
                                             size_t num_inputs,
                                             weir_tensor *const *outputs,
                                             size_t num_outputs);
-
-/**
- * Creates a kernel that only the engine's device knows, see weir_named_kernel_desc: one of a plug-in's own. options
- * may be NULL; without a name in them the kernel has the name of the operation.
- *
- * Ownership: desc->user passes to the kernel if desc->destroy is given. Errors: INVALID_ARGUMENT (NULL, struct_size,
- * bad signature, bad UTF-8); OUT_OF_RANGE (num_inputs, num_outputs); UNIMPLEMENTED if the device has no such kernel,
- * or the engine is a CPU engine; else errors of the device.
- */
-WEIR_API
-WEIR_NODISCARD
-weir_status weir_kernel_create_named(weir_engine *engine,
-                                     const weir_named_kernel_desc *desc,
-                                     const weir_kernel_options *options,
-                                     weir_kernel **out_kernel);
 
 /* ---- Shapes that a run decides ------------------------------------------------------------------------------------
  * An output may have a shape that only its kernel knows, when it runs: what a tokenizer, a filter or a search finds.

@@ -23,6 +23,7 @@ pub mod threadpool;
 pub mod device;
 #[doc(hidden)]
 pub mod engine;
+#[cfg(feature = "graph")]
 #[doc(hidden)]
 pub mod graph;
 #[doc(hidden)]

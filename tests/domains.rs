@@ -81,6 +81,7 @@ enum How {
 }
 
 fn engine(domain: Option<&Ref<Domain>>, how: How, pool: &Ref<ThreadPool>) -> Ref<Engine> {
+    kit::emulated::register();
     let kind = if how == How::Emulated { DeviceKind::EMULATED } else { DeviceKind::CPU };
     let mut attr = EngineAttr::new(kind);
     attr.domain = domain.cloned();

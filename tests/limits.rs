@@ -44,7 +44,7 @@ fn a_chain_of_many_nodes_needs_no_stack() {
     let program =
         Program::compile(&graph, vec![cpu()], &CompileOptions { hop_ns: Some(0), ..CompileOptions::default() })
             .unwrap();
-    for pool in [ThreadPool::inline(), ThreadPool::seeded(1, 2).unwrap(), pools::of(2)] {
+    for pool in [ThreadPool::inline(), pools::seeded(1, 2), pools::of(2)] {
         count.0.store(0, Relaxed);
         run(&program, &pool);
         assert_eq!(count.0.load(Relaxed), NODES);
@@ -91,7 +91,7 @@ fn a_chain_of_streams_needs_no_stack() {
 
 #[test]
 fn regions_inside_regions_end_on_every_pool() {
-    let all = [ThreadPool::inline(), pools::of(1), pools::of(3), ThreadPool::seeded(5, 2).unwrap()];
+    let all = [ThreadPool::inline(), pools::of(1), pools::of(3), pools::seeded(5, 2)];
     fn nest(pool: &Ref<ThreadPool>, depth: usize, count: &AtomicU64) {
         let span = Span { items: 4, cost_ns: 1e6, ..Span::default() };
         parallel_for(Some(pool), &span, &|claim| {

@@ -254,7 +254,7 @@ fn compiled(graph: &Graph, partial_runs: usize) -> Ref<Program> {
 /// Each list of outputs gives what the whole gives, runs what it needs and nothing else, and looks at no other input.
 #[test]
 fn a_part_is_what_its_outputs_need() {
-    let pools = [None, Some(ThreadPool::seeded(5, 2).unwrap()), Some(pools::of(2))];
+    let pools = [None, Some(pools::seeded(5, 2)), Some(pools::of(2))];
     let engine = cpu();
     let mut attr = StreamAttr::new(DeviceKind::CPU);
     attr.asynchronous = true;

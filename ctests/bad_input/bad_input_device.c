@@ -8,6 +8,7 @@
 
 #include "bad_input.h"
 #include "test_device.h"
+#include "weir/conformance.h"
 
 static void rows_of_kinds(void) {
     weir_engine_kind kinds[1] = {7};

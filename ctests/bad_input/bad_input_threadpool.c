@@ -9,6 +9,7 @@
 #include <weir/testing.h>
 
 #include "bad_input.h"
+#include "weir/conformance.h"
 
 static int32_t one_thread(void *ctx) {
     (void)ctx;

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-#include <weir/testing.h>
+#include <weir/testing.hpp>
 
 #include "expect.hpp"
 
@@ -230,22 +230,23 @@ static void test_emulated() {
     emulation.seed = 2;
     emulation.flags = WEIR_EMULATION_CHECK;
     weir::engine_attr attr(WEIR_ENGINE_EMULATED);
-    attr.set_emulation(emulation);
-    EXPECT(attr.emulation().seed == 2);
+    weir::testing::set_emulation(attr, emulation);
+    EXPECT(weir::testing::emulation(attr).seed == 2);
     const weir::engine engine(WEIR_ENGINE_EMULATED, 3, attr);
     const weir::stream first(engine), second(engine);
     const weir::tensor x(engine, weir::desc(WEIR_F32, {100}));
     first.fill(x, 1);
     second.fill(x, 2);
     engine.synchronize();
-    EXPECT(engine.emulated_counters().fills == 2 && engine.emulated_order().size() == 2);
-    const auto races = engine.emulated_races();
+    EXPECT(weir::testing::counters(engine).fills == 2 && weir::testing::order(engine).size() == 2);
+    const auto races = weir::testing::races(engine);
     EXPECT(races.size() == 1 && races[0].kind == WEIR_RACE_WRITE_AFTER_WRITE && races[0].bytes == 400);
-    engine.clear_emulated_races();
-    EXPECT(engine.emulated_races().empty());
+    weir::testing::clear_races(engine);
+    EXPECT(weir::testing::races(engine).empty());
 }
 
 int main() {
+    weir::testing::register_emulated();
     const auto before = weir::runtime_info();
     test_handles();
     test_errors();

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 #include <weir/dlpack.hpp>
+#include <weir/conformance.hpp>
 #include <weir/testing.hpp>
 
 #include "expect.hpp"
@@ -218,15 +219,16 @@ void pools_are_examined() {
     int lines = 0;
     auto options = weir::sized<weir_conformance_options>();
     options.rounds = 1;
-    EXPECT(weir::testing::examine_pool(vtable, mine, [&](const weir_conformance_line &) { lines++; }, &options) == 0);
+    EXPECT(weir::conformance::examine_pool(vtable, mine, [&](const weir_conformance_line &) { lines++; }, &options) == 0);
     EXPECT(lines > 10);
-    EXPECT_THROWS(weir::testing::examine_device(WEIR_ENGINE_CPU, 0, [](const weir_conformance_line &) {}),
+    EXPECT_THROWS(weir::conformance::examine_device(WEIR_ENGINE_CPU, 0, [](const weir_conformance_line &) {}),
                   WEIR_UNIMPLEMENTED, "");
 }
 
 } // namespace
 
 int main() {
+    weir::testing::register_emulated();
     const auto before = weir::runtime_info();
     {
         const auto engine = weir::engine::cpu(weir::threadpool::builtin(2));

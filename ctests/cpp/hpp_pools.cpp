@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "weir/testing.hpp"
+
 #include "expect.hpp"
 
 namespace {
@@ -260,8 +262,8 @@ void test_reference_pools() {
     check_pool(weir::threadpool::builtin(weir::threadpool_options().set_num_threads(3).set_spin_ns(WEIR_SPIN_NONE)), 3);
     EXPECT(weir::threadpool::builtin().num_threads() >= 1);
     check_pool(weir::threadpool::without_threads(), 1);
-    check_pool(weir::threadpool::seeded(5, 3), 3);
-    EXPECT_THROWS(weir::threadpool::seeded(5, 0), WEIR_INVALID_ARGUMENT, "num_threads is 0");
+    check_pool(weir::testing::seeded_pool(5, 3), 3);
+    EXPECT_THROWS(weir::testing::seeded_pool(5, 0), WEIR_INVALID_ARGUMENT, "num_threads is 0");
     weir::parallel_for(weir::threadpool(), 3, [](std::int64_t begin, std::int64_t end, std::int32_t slot) {
         EXPECT(begin < end && slot == 0);
     });

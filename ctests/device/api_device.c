@@ -14,6 +14,7 @@
 #include "make.h"
 #include "test_device_board.h"
 #include "test_device_kernels.h"
+#include "weir/testing.h"
 
 static const uint64_t everything = WEIR_DEVICE_OWN_MEMORY | WEIR_DEVICE_CONCURRENT | WEIR_DEVICE_TIMING |
                                    WEIR_DEVICE_PEER_COPY | WEIR_DEVICE_CALLBACK | WEIR_DEVICE_NATIVE_HANDLE;
@@ -405,6 +406,7 @@ static void test_all(void) {
 }
 
 int main(void) {
+    CHECK_OK(weir_emulated_register());
     weir_runtime_info before = runtime_info();
     fill_inputs();
     test_use(everything);

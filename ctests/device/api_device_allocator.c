@@ -184,6 +184,7 @@ static void test_refusals(weir_engine *device, arena *a) {
 }
 
 int main(void) {
+    CHECK_OK(weir_emulated_register());
     const weir_runtime_info started = runtime_info();
     weir_engine *cpu = make_engine(NULL), *owner = make_device(NULL, UINT64_MAX, WEIR_MEMORY_MODE_DIRECT);
     weir_tensor *all = make_tensor(owner, vector_desc(ARENA / 4));

@@ -9,6 +9,7 @@
 #include <weir/inspect.h>
 #include <weir/device.h>
 
+#include "weir/testing.h"
 #include "make.h"
 #include "test_device.h"
 
@@ -39,6 +40,9 @@ static void test_kinds(void) {
     CHECK_EQ(kind_of("cpu"), WEIR_ENGINE_CPU);
     CHECK_EQ(kind_of("cuda"), WEIR_ENGINE_CUDA);
     CHECK(has_kind("cpu"));
+    CHECK(!has_kind("emulated"));
+    CHECK_OK(weir_emulated_register());
+    CHECK_OK(weir_emulated_register());
     CHECK(has_kind("emulated"));
     CHECK_CODE(weir_engine_kind_from_name("first", &kind), WEIR_NOT_FOUND, "'first'");
     test_device *device = test_device_create(0);

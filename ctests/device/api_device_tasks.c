@@ -256,6 +256,7 @@ static void test_waits(board b, weir_threadpool *pool, int is_lane, int runs_ker
 }
 
 int main(void) {
+    CHECK_OK(weir_emulated_register());
     weir_runtime_info before = runtime_info();
     static const board boards[] = {
         {.name = NULL, .capabilities = WEIR_DEVICE_CALLBACK},

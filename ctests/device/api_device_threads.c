@@ -9,6 +9,7 @@
 #include <weir/inspect.h>
 
 #include "make.h"
+#include "weir/testing.h"
 
 enum { LEN = 64, MAX_LISTED = 64 };
 
@@ -156,6 +157,7 @@ static void with_environment(const char *mode, const char *count, void (*body)(v
     if (pid == 0) {
         if (mode != NULL) setenv("WEIR_DEVICE_THREAD_MODE", mode, 1);
         if (count != NULL) setenv("WEIR_DEVICE_THREAD_COUNT", count, 1);
+        CHECK_OK(weir_emulated_register());
         body();
         EVENTUALLY(runtime_info().threads_alive == 0);
         _Exit(0);

@@ -409,6 +409,7 @@ static void plug_in(void) {
 }
 
 int main(void) {
+    CHECK_OK(weir_emulated_register());
     const weir_runtime_info before = runtime_info();
     const uint64_t both[] = {WEIR_VARIABLE_EXCLUSIVE, WEIR_VARIABLE_OPTIMISTIC};
     for (uint64_t seed = 0; seed < 4; seed++) {

@@ -10,6 +10,7 @@
 #include "test_device.h"
 #include "test_pools.h"
 #include "weir/dlpack.h"
+#include "weir/testing.h"
 #include <weir/memory.h>
 #include <weir/resource.h>
 #include <weir/inspect.h>
@@ -382,6 +383,7 @@ static void test_devices(weir_engine *host) {
 }
 
 int main(void) {
+    CHECK_OK(weir_emulated_register());
     weir_runtime_info before = runtime_info();
     weir_engine *plain = make_engine(NULL);
     synced = plain;

@@ -420,6 +420,7 @@ static void a_loop_stays_on_its_device(weir_engine *cpu, weir_engine *device) {
 }
 
 int main(void) {
+    CHECK_OK(weir_emulated_register());
     const weir_runtime_info before = runtime_info();
     weir_engine *cpu = make_engine(NULL), *a = make_emulated(5), *b = make_emulated(6);
     a_state_stays_on_its_device(cpu, a);

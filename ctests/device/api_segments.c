@@ -57,6 +57,7 @@ static void check_report(weir_program *program, const char *fact) {
 }
 
 int main(void) {
+    CHECK_OK(weir_emulated_register());
     const weir_runtime_info started = runtime_info();
     weir_engine *cpu = make_engine(NULL), *device = NULL;
     const weir_emulation emulation = {.struct_size = sizeof emulation, .flags = WEIR_EMULATION_CHECK};

@@ -125,6 +125,7 @@ static void run(weir_engine *cpu, arrangement how, bool speaks) {
 }
 
 int main(int argc, char **argv) {
+    CHECK_OK(weir_emulated_register());
     static const char *const names[] = {"no pool", "three threads", "refusing"};
     weir_threadpool *pools[3] = {NULL, NULL, NULL};
     test_pool *threads = test_pool_create_exact(POOL_FIFO, 3, &pools[1]);

@@ -5,6 +5,7 @@
 #include "weir.hpp"
 #include "weir.hpp"
 #include "weir/dlpack.hpp"
+#include "weir/conformance.hpp"
 #include "weir/testing.hpp"
 
 int main() {

@@ -7,6 +7,7 @@
 
 #include "make.h"
 #include "weir/dlpack.h"
+#include "weir/testing.h"
 #include <weir/inspect.h>
 
 /* Another library's tensor. */
@@ -231,6 +232,7 @@ static void test_device(void) {
 }
 
 int main(void) {
+    CHECK_OK(weir_emulated_register());
     weir_runtime_info before = runtime_info();
     test_device();
     test_import();

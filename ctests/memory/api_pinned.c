@@ -318,6 +318,7 @@ static void programs(void) {
 }
 
 int main(void) {
+    CHECK_OK(weir_emulated_register());
     const weir_runtime_info before = runtime_info();
     when_copies_are_made();
     counts_and_limits();

@@ -115,6 +115,7 @@ static int fails(weir_engine *cpu, enum fault fault, uint64_t at) {
 }
 
 int main(int argc, char **argv) {
+    CHECK_OK(weir_emulated_register());
     const weir_runtime_info before = runtime_info();
     weir_engine *cpu = NULL;
     CHECK_EQ(dataset_load(&digits, argc > 1 ? argv[1] : DIGITS_DATA_DIR), 0);

@@ -161,6 +161,7 @@ static void check_one(weir_engine *cpu, uint64_t seed, uint32_t streams) {
 }
 
 int main(int argc, char **argv) {
+    CHECK_OK(weir_emulated_register());
     const weir_runtime_info before = runtime_info();
     char path[1024];
     weir_engine *cpu = NULL;

@@ -15,6 +15,7 @@
 #include "weir/inspect.h"
 #include "weir/device.h"
 #include "weir/cuda.h"
+#include "weir/conformance.h"
 #include "weir/testing.h"
 
 #include <stdio.h>
@@ -26,7 +27,7 @@
 /* clang-format off */
 #ifdef __LP64__
 
-SIZE(weir_runtime_info, 224);
+SIZE(weir_runtime_info, 216);
 OFFSET(weir_runtime_info, struct_size, 0);
 OFFSET(weir_runtime_info, threads_started, 8);
 OFFSET(weir_runtime_info, threads_alive, 16);
@@ -43,18 +44,17 @@ OFFSET(weir_runtime_info, programs, 96);
 OFFSET(weir_runtime_info, runs, 104);
 OFFSET(weir_runtime_info, attrs, 112);
 OFFSET(weir_runtime_info, threads_of_builtin_pools, 120);
-OFFSET(weir_runtime_info, threads_of_seeded_pools, 128);
-OFFSET(weir_runtime_info, threads_of_lanes, 136);
-OFFSET(weir_runtime_info, threads_of_engines, 144);
-OFFSET(weir_runtime_info, threads_of_kinds, 152);
-OFFSET(weir_runtime_info, packed_weights, 160);
-OFFSET(weir_runtime_info, threads_of_devices, 168);
-OFFSET(weir_runtime_info, allocators, 176);
-OFFSET(weir_runtime_info, buffers, 184);
-OFFSET(weir_runtime_info, resources, 192);
-OFFSET(weir_runtime_info, leaked_resources, 200);
-OFFSET(weir_runtime_info, domains, 208);
-OFFSET(weir_runtime_info, task_groups, 216);
+OFFSET(weir_runtime_info, threads_of_lanes, 128);
+OFFSET(weir_runtime_info, threads_of_engines, 136);
+OFFSET(weir_runtime_info, threads_of_kinds, 144);
+OFFSET(weir_runtime_info, packed_weights, 152);
+OFFSET(weir_runtime_info, threads_of_devices, 160);
+OFFSET(weir_runtime_info, allocators, 168);
+OFFSET(weir_runtime_info, buffers, 176);
+OFFSET(weir_runtime_info, resources, 184);
+OFFSET(weir_runtime_info, leaked_resources, 192);
+OFFSET(weir_runtime_info, domains, 200);
+OFFSET(weir_runtime_info, task_groups, 208);
 
 SIZE(weir_allocator_vtable, 48);
 OFFSET(weir_allocator_vtable, struct_size, 0);

@@ -13,6 +13,7 @@
 #include <weir/inspect.h>
 
 #include "make.h"
+#include "weir/testing.h"
 
 enum { N = 12, SIZE = N * N, BUSY = 3 };
 
@@ -164,6 +165,7 @@ static void *fork_often(void *arg) {
 }
 
 int main(void) {
+    CHECK_OK(weir_emulated_register());
     pthread_t threads[BUSY], forker;
     int numbers[BUSY], rounds = scale(100);
     if (under_valgrind()) rounds = 2;

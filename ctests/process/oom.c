@@ -11,6 +11,7 @@
 #include <weir/inspect.h>
 
 #include "make.h"
+#include "weir/testing.h"
 
 #if INTERPOSED
 
@@ -311,6 +312,7 @@ static void test_long_queues(void) {
 }
 
 int main(void) {
+    CHECK_OK(weir_emulated_register());
     weir_runtime_info before = runtime_info();
     if (!interpose_start()) {
         puts("valgrind owns malloc here: nothing can be refused");
@@ -328,6 +330,7 @@ int main(void) {
 #else
 
 int main(void) {
+    CHECK_OK(weir_emulated_register());
     puts("a sanitizer owns malloc here: nothing can be refused");
     return 0;
 }

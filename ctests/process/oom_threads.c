@@ -12,6 +12,7 @@
 #include <weir/inspect.h>
 
 #include "make.h"
+#include "weir/testing.h"
 
 #if INTERPOSED
 
@@ -211,6 +212,7 @@ static void all_play(long per_million, unsigned long seed, uint64_t ns) {
 }
 
 int main(int argc, char **argv) {
+    CHECK_OK(weir_emulated_register());
     static const long rates[] = {30, 300, 3000};
     uint64_t ns = argc > 1 ? (uint64_t)atof(argv[1]) * 1000000000u : 2000000000u;
     unsigned long seed = argc > 2 ? strtoul(argv[2], NULL, 10) : 1;
@@ -236,6 +238,7 @@ int main(int argc, char **argv) {
 #else
 
 int main(void) {
+    CHECK_OK(weir_emulated_register());
     puts("a sanitizer owns malloc here: nothing can be refused");
     return 0;
 }

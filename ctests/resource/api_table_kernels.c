@@ -10,6 +10,7 @@
 
 #include "make.h"
 #include "test_pools.h"
+#include "weir/testing.h"
 
 static int64_t *longs(const weir_tensor *tensor) {
     return (int64_t *)(void *)floats(tensor);
@@ -209,6 +210,7 @@ static void kernels_of_s64(void) {
 }
 
 int main(void) {
+    CHECK_OK(weir_emulated_register());
     const weir_runtime_info before = runtime_info();
     on_streams(WEIR_STREAM_DEFAULT);
     on_streams(WEIR_STREAM_ASYNCHRONOUS);

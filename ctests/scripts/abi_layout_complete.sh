@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-#   abi_layout_complete.sh <weir_cdef.h> <abi_layout.c> <abi_values.h>
+#   abi_layout_complete.sh <weir_cdef.h> <weir_testing_cdef.h> <abi_layout.c> <abi_values.h>
 #
 # They pin the size of every public struct, the offset of each of its members, and the value of every
 # enumerator: nothing can be added to the header without a line there.
@@ -9,13 +9,14 @@
 set -eu
 
 header=$1
-shift
+testing=$2
+shift 2
 scripts=$(dirname "$0")
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-"${CC:-cc}" -E -P "$header" >"$work/header"
+cat "$header" "$testing" | "${CC:-cc}" -E -P -x c - >"$work/header"
 tr '\n' ' ' <"$work/header" | sed -e 's/[{};]/&\n/g' | awk -f "$scripts/abi_items.awk" | sort >"$work/expected"
 if [ ! -s "$work/expected" ]; then
     echo "abi_layout_complete.sh: nothing was found in $header" >&2

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-#   bad_input_rows.sh <libweir.so> <source>...
+#   bad_input_rows.sh <libweir.so> <libweir_testing.so> <source>...
 #
 # Every exported function has a row in the sources of the bad-input test: a line that begins with ROW(weir_function, ...
 # Operators have rows by the list of operators.h.
@@ -9,13 +9,16 @@
 set -eu
 
 library=$1
-shift
+testing=$2
+shift 2
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 nm -D --defined-only "$library" >"$work/nm"
-awk '{ print $NF }' "$work/nm" | sort -u >"$work/exported"
+nm -D --defined-only "$testing" >>"$work/nm"
+# What a plug-in exports is for libweir.
+awk '$NF ~ /^weir_/ && $NF != "weir_device_plugin_init" { print $NF }' "$work/nm" | sort -u >"$work/exported"
 sed -n -e 's/^[[:space:]]*ROW(\(weir_[a-z0-9_]*\).*/\1/p' \
     -e 's/^[[:space:]]*X(\([a-z0-9_]*\), [01]).*/weir_kernel_create_\1/p' "$@" | sort >"$work/rows"
 sort -u "$work/rows" >"$work/covered"

@@ -791,6 +791,7 @@ static void test_device_failure(void) {
 }
 
 int main(void) {
+    CHECK_OK(weir_emulated_register());
     const weir_runtime_info before = runtime_info();
     finisher_start();
     for (int kind = 0; kind < POOL_KINDS; kind++) {

@@ -156,6 +156,7 @@ static void on_pool(weir_engine *cpu, weir_threadpool *pool, const char *where) 
 }
 
 int main(void) {
+    CHECK_OK(weir_emulated_register());
     static const pool_kind kinds[] = {POOL_FIFO, POOL_PARALLEL_FOR, POOL_ASYNCHRONOUS, POOL_FULL};
     weir_engine *cpu = NULL;
     CHECK_OK(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &cpu));

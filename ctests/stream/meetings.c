@@ -14,6 +14,7 @@
 
 #include "make.h"
 #include "test_pools.h"
+#include "weir/testing.h"
 
 enum { ROUNDS = 3, WIDTH = 16, LATER_NS = 100000000, MANY = 1 << 24 };
 
@@ -516,6 +517,7 @@ static void add(char **at, const char *format, ...) {
 }
 
 int main(int argc, char **argv) {
+    CHECK_OK(weir_emulated_register());
     static char table[1 << 14], docs[1 << 17];
     char *at = table;
     bool used[REFUSALS] = {false}, is_broken = false;

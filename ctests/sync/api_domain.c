@@ -11,6 +11,7 @@
 #include "make.h"
 #include "test_device.h"
 #include "test_pools.h"
+#include "weir/testing.h"
 
 enum { WIDTH = 32, LENGTH = 4, MOST_ENGINES = 16 };
 
@@ -292,6 +293,7 @@ static void test_default(void) {
 }
 
 int main(void) {
+    CHECK_OK(weir_emulated_register());
     weir_runtime_info before = runtime_info();
     weir_threadpool *pool = NULL;
     test_pool *host = test_pool_create_exact(POOL_FIFO, 3, &pool);

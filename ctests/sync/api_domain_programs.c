@@ -230,6 +230,7 @@ static void test_texts(void) {
 }
 
 int main(void) {
+    CHECK_OK(weir_emulated_register());
     weir_runtime_info before = runtime_info();
     test_run_on_a_stream();
     test_run_in_a_thread();

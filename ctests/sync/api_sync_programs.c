@@ -311,6 +311,7 @@ static void test_run_in_another_thread(weir_engine *cpu) {
 }
 
 int main(void) {
+    CHECK_OK(weir_emulated_register());
     weir_runtime_info before = runtime_info();
     weir_engine *cpu = make_engine(NULL);
     weir_threadpool *pool = NULL;

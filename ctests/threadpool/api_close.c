@@ -6,9 +6,9 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <weir/conformance.h>
 #include <weir/ops.h>
 #include <weir/inspect.h>
-#include <weir/testing.h>
 
 #include "make.h"
 #include "test_pools.h"

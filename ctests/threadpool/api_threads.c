@@ -6,7 +6,6 @@
 
 #include <pthread.h>
 #include <weir/inspect.h>
-#include <weir/testing.h>
 
 #include "test_pools.h"
 #include "threads.h"
@@ -17,40 +16,37 @@ static int same(const char *a, const char *b) {
 
 static void check_sum(void) {
     weir_runtime_info info = runtime_info();
-    CHECK_EQ(info.threads_of_builtin_pools + info.threads_of_seeded_pools + info.threads_of_lanes +
-                 info.threads_of_engines + info.threads_of_kinds,
+    CHECK_EQ(info.threads_of_builtin_pools + info.threads_of_lanes + info.threads_of_engines +
+                 info.threads_of_kinds,
              info.threads_alive);
 }
 
 /* Pools that the host makes: each thread has the number of its pool in its name. */
 static void test_pools(void) {
     weir_runtime_info before = runtime_info();
-    weir_threadpool *pools[3] = {NULL, NULL, NULL};
+    weir_threadpool *pools[2] = {NULL, NULL};
     const weir_threadpool_options options = {.struct_size = sizeof options, .num_threads = 2};
     CHECK_OK(weir_threadpool_create_builtin(&options, &pools[0]));
     CHECK_OK(weir_threadpool_create_builtin(&options, &pools[1]));
-    CHECK_OK(weir_threadpool_create_seeded(1, 2, &pools[2]));
     CHECK_EQ(runtime_info().threads_of_builtin_pools, before.threads_of_builtin_pools + 4);
-    CHECK_EQ(runtime_info().threads_of_seeded_pools, before.threads_of_seeded_pools + 2);
     check_sum();
-    for (int p = 0; p < 3; p++) {
+    for (int p = 0; p < 2; p++) {
         unsigned long long id = pool_id(pools[p]);
         listing l = threads_of(id);
         CHECK_EQ(l.count, 2);
         for (uint32_t i = 0; i < 2; i++) {
             char name[32];
-            snprintf(name, sizeof name, p < 2 ? "weir-pool%llu-%u" : "weir-seeded%llu-%u", id, (unsigned)i);
+            snprintf(name, sizeof name, "weir-pool%llu-%u", id, (unsigned)i);
             CHECK(same(l.threads[i].name, name) && same(l.threads[i].owner, ""));
             CHECK_EQ(l.threads[i].index, i);
-            CHECK_EQ(l.threads[i].origin,
-                     p < 2 ? WEIR_THREAD_ORIGIN_BUILTIN_POOL : WEIR_THREAD_ORIGIN_SEEDED_POOL);
+            CHECK_EQ(l.threads[i].origin, WEIR_THREAD_ORIGIN_BUILTIN_POOL);
             CHECK(l.threads[i].os_id != this_thread());
             check_system_name(&l.threads[i], name);
         }
         CHECK(l.threads[0].os_id != l.threads[1].os_id);
     }
-    CHECK(pool_id(pools[0]) != pool_id(pools[1]) && pool_id(pools[1]) != pool_id(pools[2]));
-    for (int p = 0; p < 3; p++) weir_threadpool_release(pools[p]);
+    CHECK(pool_id(pools[0]) != pool_id(pools[1]));
+    for (int p = 0; p < 2; p++) weir_threadpool_release(pools[p]);
     check_released(&before);
 }
 
@@ -105,7 +101,8 @@ static void test_arrays(void) {
     count = 9;
     CHECK_OK(weir_runtime_get_threads(infos, 4, &count));
     CHECK_EQ(count, 0);
-    CHECK_OK(weir_threadpool_create_seeded(1, 3, &pool));
+    const weir_threadpool_options options = {.struct_size = sizeof options, .num_threads = 3};
+    CHECK_OK(weir_threadpool_create_builtin(&options, &pool));
     CHECK_OK(weir_runtime_get_threads(NULL, 0, &count));
     CHECK_EQ(count, 3);
     count = 9;
@@ -150,7 +147,8 @@ static void *start_and_end(void *arg) {
     weir_engine *engine = (weir_engine *)arg;
     for (int round = 0; round < scale(200); round++) {
         weir_threadpool *pool = NULL;
-        CHECK_OK(weir_threadpool_create_seeded((uint64_t)round, 1 + round % 4, &pool));
+        const weir_threadpool_options options = {.struct_size = sizeof options, .num_threads = 1 + round % 4};
+        CHECK_OK(weir_threadpool_create_builtin(&options, &pool));
         weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
         CHECK_EQ(threads_of(pool_id(pool)).count, 1 + round % 4);
         weir_stream_release(stream);

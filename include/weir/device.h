@@ -824,6 +824,13 @@ weir_status weir_engine_attr_get_device_settings(const weir_engine_attr *attr,
                                                  size_t capacity,
                                                  size_t *out_bytes);
 
+/**
+ * Makes "`function`: `text`" with the code `status` the calling thread's last error, as if weir's function had failed:
+ * for libraries on top of weir whose functions fail as weir's do. `function` and `text` are copied; NULL is "". A
+ * status that is no error's is UNKNOWN.
+ */
+WEIR_API void weir_last_error_set(weir_status status, const char *function, const char *text);
+
 /* ---- Native handles -----------------------------------------------------------------------------------------------
  * The names by which the interface below a device knows an engine, a stream or an event of weir's, for work of the
  * host's own beside it.

@@ -17,7 +17,6 @@
 #include "inspect.h"
 #include "device.h"
 #include "cuda.h"
-#include "testing.h"
 #include "threadpool.hpp"
 
 namespace weir {
@@ -112,11 +111,6 @@ public:
         if (bytes > 0) check(weir_engine_attr_get_device_settings(raw(), settings.data(), bytes, &bytes));
         return settings;
     }
-    weir_emulation emulation() const {
-        auto emulation = sized<weir_emulation>();
-        check(weir_engine_attr_get_emulation(raw(), &emulation));
-        return emulation;
-    }
 
 private:
     const weir_engine_attr *raw() const { return static_cast<const Self &>(*this).get(); }
@@ -189,11 +183,6 @@ public:
     }
     engine_attr &set_thread_count(std::uint32_t count) {
         return check(weir_engine_attr_set_thread_count(*this, count)), *this;
-    }
-    /// How the device of an emulated engine is emulated; struct_size need not be set.
-    engine_attr &set_emulation(weir_emulation emulation) {
-        emulation.struct_size = sizeof emulation;
-        return check(weir_engine_attr_set_emulation(*this, &emulation)), *this;
     }
     /// A CUcontext of the caller's instead of the device's primary one.
     engine_attr &set_cuda_context(void *context) {
@@ -277,30 +266,6 @@ public:
     void synchronize(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const {
         check(weir_engine_synchronize(*this, timeout_ns));
     }
-
-    // Of emulated devices:
-    weir_emulated_counters emulated_counters() const {
-        auto counters = sized<weir_emulated_counters>();
-        check(weir_emulated_get_counters(*this, &counters));
-        return counters;
-    }
-    /// The operations' numbers, as the device came to them; the latest 16384 at most.
-    std::vector<std::uint64_t> emulated_order() const {
-        std::size_t count = 0;
-        check(weir_emulated_get_order(*this, nullptr, 0, &count));
-        std::vector<std::uint64_t> order(count);
-        check(weir_emulated_get_order(*this, order.data(), order.size(), &count));
-        return order;
-    }
-    /// What the checker has found.
-    std::vector<weir_emulated_race> emulated_races() const {
-        std::size_t count = 0;
-        std::vector<weir_emulated_race> races(256, sized<weir_emulated_race>());
-        check(weir_emulated_get_races(*this, races.data(), races.size(), &count));
-        races.resize(count);
-        return races;
-    }
-    void clear_emulated_races() const { check(weir_emulated_clear_races(*this)); }
 };
 
 /// Settings for a stream on an engine of one kind.

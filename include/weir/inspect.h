@@ -245,23 +245,19 @@ weir_status weir_engine_dump_memory(const weir_engine *engine,
 typedef enum weir_thread_origin_value {
   /** weir_threadpool_create_builtin. */
   WEIR_THREAD_ORIGIN_BUILTIN_POOL = 1,
-  /** weir_threadpool_create_seeded. */
-  WEIR_THREAD_ORIGIN_SEEDED_POOL = 2,
   /**
    * An asynchronous stream whose pool cannot take single tasks, or that has no pool; or the notices (weir_notice) of
    * an accelerator's engine.
    */
-  WEIR_THREAD_ORIGIN_LANE = 3,
+  WEIR_THREAD_ORIGIN_LANE = 2,
   /** An engine in mode WEIR_THREAD_MODE_PRIVATE. */
-  WEIR_THREAD_ORIGIN_ENGINE_POOL = 4,
+  WEIR_THREAD_ORIGIN_ENGINE_POOL = 3,
   /** Engines in mode WEIR_THREAD_MODE_KIND. */
-  WEIR_THREAD_ORIGIN_KIND_POOL = 5,
+  WEIR_THREAD_ORIGIN_KIND_POOL = 4,
   /** weir_threadpool_conformance, which calls the pool from threads that the pool has never seen. */
-  WEIR_THREAD_ORIGIN_CONFORMANCE = 6,
-  /** An emulated device, whose work the thread executes. */
-  WEIR_THREAD_ORIGIN_DEVICE = 7,
+  WEIR_THREAD_ORIGIN_CONFORMANCE = 5,
   /** A device that cannot report when an event was reached, from the first wait on that does not hold a host thread. */
-  WEIR_THREAD_ORIGIN_WATCH = 8
+  WEIR_THREAD_ORIGIN_WATCH = 6
 } weir_thread_origin_value;
 
 /** Counters of the whole library in this process. */
@@ -304,8 +300,6 @@ typedef struct weir_runtime_info {
   uint64_t attrs;
   /** Threads running now in built-in pools created by the host. */
   uint64_t threads_of_builtin_pools;
-  /** Threads running now in seeded pools. */
-  uint64_t threads_of_seeded_pools;
   /** Dedicated threads running now, each for one asynchronous stream or for the notices of one engine. */
   uint64_t threads_of_lanes;
   /** Threads running now in private pools of engines. */
@@ -314,7 +308,7 @@ typedef struct weir_runtime_info {
   uint64_t threads_of_kinds;
   /** Live packed weights; handles of kernels are not counted. */
   uint64_t packed_weights;
-  /** Threads running now for devices: those of emulated devices, and those that watch events. */
+  /** Threads running now that watch events of devices. */
   uint64_t threads_of_devices;
   /** Live host allocators, including those that only engines or their memory refer to. */
   uint64_t allocators;
@@ -346,8 +340,7 @@ typedef struct weir_thread_info {
   /** The system's thread id (Linux: gettid); 0 until the new thread has reported it. */
   uint64_t os_id;
   /**
-   * Its name, NUL-terminated UTF-8: "weir-pool3-0" (of pool 3), "weir-seeded4-0", "weir-lane-ingest" (of stream
-   * 'ingest'), "weir-cpu0-1" (of an engine cpu:0), "weir-kind-cpu-0". The system's own lists show the first 15
+   * Its name, NUL-terminated UTF-8: "weir-pool3-0" (of pool 3), "weir-lane-ingest" (of stream 'ingest'), "weir-cpu0-1" (of an engine cpu:0), "weir-kind-cpu-0". The system's own lists show the first 15
    * bytes; a longer name loses its middle there and keeps the index.
    */
   char name[32];

@@ -10,8 +10,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "conformance.h"
 #include "inspect.h"
-#include "testing.h"
 #include "callback.hpp"
 
 namespace weir {
@@ -206,11 +206,6 @@ public:
     static threadpool without_threads() {
         threadpool pool;
         check(weir_threadpool_create_inline(pool.out()));
-        return pool;
-    }
-    static threadpool seeded(std::uint64_t seed, std::int32_t num_threads) {
-        threadpool pool;
-        check(weir_threadpool_create_seeded(seed, num_threads, pool.out()));
         return pool;
     }
 

@@ -1,6 +1,6 @@
-/* weir_cdef.h: the whole C interface for ffi.cdef of LuaJIT and for cffi.
+/* weir_cdef.h: the whole C interface of libweir for ffi.cdef of LuaJIT and for cffi.
  *
- * Generated from src/abi and src/ffi; do not edit. No compiler is to include it: C and C++ have weir.h.
+ * Generated from the sources of the headers; do not edit. No compiler is to include it: C and C++ have the headers.
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
 struct DLManagedTensor;
@@ -67,8 +67,8 @@ typedef struct weir_failure {
   size_t not_run_capacity;
 } weir_failure;
 weir_status weir_thread_get_failure(weir_failure *failure);
-weir_status weir_stream_get_failure(const weir_stream *stream, weir_failure *failure);
 weir_status weir_run_get_failure(const weir_run *run, weir_failure *failure);
+weir_status weir_stream_get_failure(const weir_stream *stream, weir_failure *failure);
 typedef enum weir_threadpool_flags {
   WEIR_THREADPOOL_ASYNCHRONOUS = 1,
   WEIR_THREADPOOL_AUTO_BALANCING = 2,
@@ -480,6 +480,10 @@ weir_status weir_kernel_context_fail(weir_kernel_context *context,
                                      weir_status code,
                                      const char *message);
 weir_status weir_completion_done(weir_completion *done, weir_status status, const char *text);
+weir_status weir_kernel_create_named(weir_engine *engine,
+                                     const weir_named_kernel_desc *desc,
+                                     const weir_kernel_options *options,
+                                     weir_kernel **out_kernel);
 weir_status weir_kernel_context_run_program(const weir_kernel_context *context,
                                             weir_program *program,
                                             size_t count,
@@ -487,10 +491,6 @@ weir_status weir_kernel_context_run_program(const weir_kernel_context *context,
                                             size_t num_inputs,
                                             weir_tensor *const *outputs,
                                             size_t num_outputs);
-weir_status weir_kernel_create_named(weir_engine *engine,
-                                     const weir_named_kernel_desc *desc,
-                                     const weir_kernel_options *options,
-                                     weir_kernel **out_kernel);
 weir_status weir_kernel_context_allocate_output(const weir_kernel_context *context,
                                                 size_t index,
                                                 const int64_t *dims,
@@ -1512,13 +1512,11 @@ weir_status weir_engine_dump_memory(const weir_engine *engine,
                                     size_t *out_length);
 typedef enum weir_thread_origin_value {
   WEIR_THREAD_ORIGIN_BUILTIN_POOL = 1,
-  WEIR_THREAD_ORIGIN_SEEDED_POOL = 2,
-  WEIR_THREAD_ORIGIN_LANE = 3,
-  WEIR_THREAD_ORIGIN_ENGINE_POOL = 4,
-  WEIR_THREAD_ORIGIN_KIND_POOL = 5,
-  WEIR_THREAD_ORIGIN_CONFORMANCE = 6,
-  WEIR_THREAD_ORIGIN_DEVICE = 7,
-  WEIR_THREAD_ORIGIN_WATCH = 8
+  WEIR_THREAD_ORIGIN_LANE = 2,
+  WEIR_THREAD_ORIGIN_ENGINE_POOL = 3,
+  WEIR_THREAD_ORIGIN_KIND_POOL = 4,
+  WEIR_THREAD_ORIGIN_CONFORMANCE = 5,
+  WEIR_THREAD_ORIGIN_WATCH = 6
 } weir_thread_origin_value;
 typedef struct weir_runtime_info {
   size_t struct_size;
@@ -1537,7 +1535,6 @@ typedef struct weir_runtime_info {
   uint64_t runs;
   uint64_t attrs;
   uint64_t threads_of_builtin_pools;
-  uint64_t threads_of_seeded_pools;
   uint64_t threads_of_lanes;
   uint64_t threads_of_engines;
   uint64_t threads_of_kinds;
@@ -1840,6 +1837,7 @@ weir_status weir_engine_attr_get_device_settings(const weir_engine_attr *attr,
                                                  void *out_settings,
                                                  size_t capacity,
                                                  size_t *out_bytes);
+void weir_last_error_set(weir_status status, const char *function, const char *text);
 weir_status weir_engine_get_native_handle(const weir_engine *engine, uint64_t *out_handle);
 weir_status weir_stream_get_native_handle(const weir_stream *stream, uint64_t *out_handle);
 weir_status weir_event_get_native_handle(const weir_event *event, uint64_t *out_handle);
@@ -1942,14 +1940,7 @@ weir_status weir_tensor_from_dlpack_legacy(weir_engine *engine,
                                            uint64_t flags,
                                            weir_tensor **out_tensor);
 
-/* weir/testing.h */
-weir_status weir_threadpool_get_broken_clause(const weir_threadpool *pool,
-                                              char *buffer,
-                                              size_t capacity,
-                                              size_t *out_length);
-weir_status weir_threadpool_create_seeded(uint64_t seed,
-                                          int32_t num_threads,
-                                          weir_threadpool **out_pool);
+/* weir/conformance.h */
 typedef enum weir_conformance_verdict_value {
   WEIR_CONFORMANCE_PASS = 0,
   WEIR_CONFORMANCE_FAIL = 1,
@@ -1985,90 +1976,7 @@ weir_status weir_device_conformance(weir_engine_kind kind,
                                     weir_conformance_fn report,
                                     void *report_arg,
                                     int32_t *out_failed);
-typedef enum weir_emulation_flags {
-  WEIR_EMULATION_CHECK = 1,
-  WEIR_EMULATION_STRICT = 2,
-  WEIR_EMULATION_PRECISE = 4
-} weir_emulation_flags;
-typedef enum weir_emulation_regions_value {
-  WEIR_EMULATION_REGIONS_NONE = 0,
-  WEIR_EMULATION_REGIONS_ALL = 1,
-  WEIR_EMULATION_REGIONS_SOME = 2,
-  WEIR_EMULATION_REGIONS_DECLINED = 3
-} weir_emulation_regions_value;
-typedef enum weir_emulated_race_kind_value {
-  WEIR_RACE_READ_AFTER_WRITE = 1,
-  WEIR_RACE_WRITE_AFTER_READ = 2,
-  WEIR_RACE_WRITE_AFTER_WRITE = 3,
-  WEIR_RACE_USE_AFTER_FREE = 4,
-  WEIR_RACE_FREED_IN_USE = 5,
-  WEIR_RACE_REUSED_IN_USE = 6,
-  WEIR_RACE_RECORDED_TOO_SOON = 7,
-  WEIR_RACE_WAIT_BEFORE_RECORD = 8,
-  WEIR_RACE_HOST_ACCESS = 9
-} weir_emulated_race_kind_value;
-typedef struct weir_emulation {
-  size_t struct_size;
-  uint64_t seed;
-  uint64_t flags;
-  uint64_t latency_ns;
-  uint64_t bytes_per_us;
-  uint64_t kernel_ns;
-  uint64_t memory_bytes;
-  uint64_t fail_operation;
-  uint64_t fail_copy;
-  uint64_t fail_allocation;
-  uint64_t lose_operation;
-  uint64_t replay_ns;
-  uint64_t regions;
-  uint64_t fail_region;
-} weir_emulation;
-typedef struct weir_emulated_counters {
-  size_t struct_size;
-  uint64_t operations;
-  uint64_t completed;
-  uint64_t launches;
-  uint64_t copies;
-  uint64_t fills;
-  uint64_t waits;
-  uint64_t records;
-  uint64_t allocations;
-  uint64_t allocations_in_use;
-  uint64_t bytes_in_use;
-  uint64_t peak_bytes;
-  uint64_t races;
-  uint64_t replays;
-  uint64_t pageable_copies;
-  uint64_t pinned_bytes;
-  uint64_t regions;
-} weir_emulated_counters;
-typedef struct weir_emulated_race {
-  size_t struct_size;
-  uint32_t kind;
-  uint32_t reserved;
-  uint64_t count;
-  uint64_t first_number;
-  uint64_t second_number;
-  uint64_t offset;
-  uint64_t bytes;
-  char first_name[64];
-  char first_stream[64];
-  char second_name[64];
-  char second_stream[64];
-  char text[512];
-} weir_emulated_race;
-weir_status weir_engine_attr_set_emulation(weir_engine_attr *attr,
-                                           const weir_emulation *emulation);
-weir_status weir_engine_attr_get_emulation(const weir_engine_attr *attr,
-                                           weir_emulation *out_emulation);
-weir_status weir_emulated_get_counters(const weir_engine *engine,
-                                       weir_emulated_counters *out_counters);
-weir_status weir_emulated_get_order(const weir_engine *engine,
-                                    uint64_t *numbers,
-                                    size_t capacity,
-                                    size_t *out_count);
-weir_status weir_emulated_get_races(const weir_engine *engine,
-                                    weir_emulated_race *races,
-                                    size_t capacity,
-                                    size_t *out_count);
-weir_status weir_emulated_clear_races(weir_engine *engine);
+weir_status weir_threadpool_get_broken_clause(const weir_threadpool *pool,
+                                              char *buffer,
+                                              size_t capacity,
+                                              size_t *out_length);

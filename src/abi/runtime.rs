@@ -41,8 +41,6 @@ pub struct weir_runtime_info {
     pub attrs: u64,
     /// Threads running now in built-in pools created by the host.
     pub threads_of_builtin_pools: u64,
-    /// Threads running now in seeded pools.
-    pub threads_of_seeded_pools: u64,
     /// Dedicated threads running now, each for one asynchronous stream or for the notices of one engine.
     pub threads_of_lanes: u64,
     /// Threads running now in private pools of engines.
@@ -51,7 +49,7 @@ pub struct weir_runtime_info {
     pub threads_of_kinds: u64,
     /// Live packed weights; handles of kernels are not counted.
     pub packed_weights: u64,
-    /// Threads running now for devices: those of emulated devices, and those that watch events.
+    /// Threads running now that watch events of devices.
     pub threads_of_devices: u64,
     /// Live host allocators, including those that only engines or their memory refer to.
     pub allocators: u64,
@@ -76,21 +74,17 @@ pub type weir_thread_origin = u32;
 pub enum weir_thread_origin_value {
     /// weir_threadpool_create_builtin.
     WEIR_THREAD_ORIGIN_BUILTIN_POOL = 1,
-    /// weir_threadpool_create_seeded.
-    WEIR_THREAD_ORIGIN_SEEDED_POOL = 2,
     /// An asynchronous stream whose pool cannot take single tasks, or that has no pool; or the notices (weir_notice) of
     /// an accelerator's engine.
-    WEIR_THREAD_ORIGIN_LANE = 3,
+    WEIR_THREAD_ORIGIN_LANE = 2,
     /// An engine in mode WEIR_THREAD_MODE_PRIVATE.
-    WEIR_THREAD_ORIGIN_ENGINE_POOL = 4,
+    WEIR_THREAD_ORIGIN_ENGINE_POOL = 3,
     /// Engines in mode WEIR_THREAD_MODE_KIND.
-    WEIR_THREAD_ORIGIN_KIND_POOL = 5,
+    WEIR_THREAD_ORIGIN_KIND_POOL = 4,
     /// weir_threadpool_conformance, which calls the pool from threads that the pool has never seen.
-    WEIR_THREAD_ORIGIN_CONFORMANCE = 6,
-    /// An emulated device, whose work the thread executes.
-    WEIR_THREAD_ORIGIN_DEVICE = 7,
+    WEIR_THREAD_ORIGIN_CONFORMANCE = 5,
     /// A device that cannot report when an event was reached, from the first wait on that does not hold a host thread.
-    WEIR_THREAD_ORIGIN_WATCH = 8,
+    WEIR_THREAD_ORIGIN_WATCH = 6,
 }
 
 /// A thread that weir has started.
@@ -107,8 +101,7 @@ pub struct weir_thread_info {
     pub pool: u64,
     /// The system's thread id (Linux: gettid); 0 until the new thread has reported it.
     pub os_id: u64,
-    /// Its name, NUL-terminated UTF-8: "weir-pool3-0" (of pool 3), "weir-seeded4-0", "weir-lane-ingest" (of stream
-    /// 'ingest'), "weir-cpu0-1" (of an engine cpu:0), "weir-kind-cpu-0". The system's own lists show the first 15
+    /// Its name, NUL-terminated UTF-8: "weir-pool3-0" (of pool 3), "weir-lane-ingest" (of stream 'ingest'), "weir-cpu0-1" (of an engine cpu:0), "weir-kind-cpu-0". The system's own lists show the first 15
     /// bytes; a longer name loses its middle there and keeps the index.
     pub name: [std::ffi::c_char; 32],
     /// The object that it works for, NUL-terminated UTF-8, cut if too long: the stream's name, the engine ("cpu:0"),

@@ -4,7 +4,7 @@
 //! The CPU is a device whose memory is the host's and whose work runs on the host's threads: streams on it are queues
 //! of the library's own (room `stream`). Every other device is an [`Accelerator`]: it has memory that the host may be
 //! unable to touch, asynchronous streams, events in them, copies, and kernels that it identifies by their operation.
-//! The emulated device, plug-ins and CUDA all implement this one trait, and the rooms to the right of this one do not
+//! Plug-ins and CUDA implement this one trait, and the rooms to the right of this one do not
 //! distinguish them.
 //!
 //! *Contract of device streams.* Calls return at once; their work happens later, in order. Failures are asynchronous:
@@ -16,13 +16,12 @@
 //! the caller's duty (`stream::device_queue`), so a device keeps nothing.
 //!
 //! Addresses are numbers here: only the device may use them as pointers, and the host for host memory.
-mod comparison;
 mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
-pub mod emulated;
 mod kind;
 pub mod plugin;
+mod predicate;
 mod presence;
 mod recording;
 mod region;
@@ -30,12 +29,10 @@ mod registry;
 mod waiting;
 mod watch;
 
-pub use comparison::{Comparison, Relation};
 pub use kind::DeviceKind;
+pub use predicate::{Comparison, Integer, Predicate, Relation};
 pub use presence::Presence;
-pub use recording::{
-    Executable, Integer, Predicate, RecordedBranch, RecordedLoop, RecordedStep, RecordedWork, Recording,
-};
+pub use recording::{Executable, RecordedBranch, RecordedLoop, RecordedStep, RecordedWork, Recording};
 pub use region::{DeviceRegion, RegionNode, RegionValue};
 pub use registry::{OWN_PRIORITY, count, devices, kinds, open, register, replace, unregister};
 pub use waiting::Waiting;

@@ -17,9 +17,9 @@
 //! device's own memory and itself, or pinned host memory. `Recording::check` refuses invalid recordings.
 #![forbid(unsafe_code)]
 
-use super::comparison::Comparison;
+use super::predicate::{Integer, Predicate};
 use super::{Fill, Launch, Transfer};
-use crate::base::{Error, Result, dtype};
+use crate::base::{Error, Result};
 use std::any::Any;
 use std::fmt::Debug;
 
@@ -33,13 +33,6 @@ pub enum RecordedWork<'a> {
     Loop(RecordedLoop<'a>),
 }
 
-/// An integer in the device's memory, read when the step begins: the first element of a tensor of bool, u8, s8 or s32.
-#[derive(Clone, Copy, Debug)]
-pub struct Integer {
-    pub address: usize,
-    pub dtype: u32,
-}
-
 /// One list of several.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordedBranch<'a> {
@@ -51,13 +44,6 @@ pub struct RecordedBranch<'a> {
     pub branches: &'a [&'a [RecordedStep<'a>]],
 }
 
-/// A loop's condition: an integer that is not 0, or a comparison that holds.
-#[derive(Clone, Copy, Debug)]
-pub enum Predicate {
-    Integer(Integer),
-    Comparison(Comparison),
-}
-
 /// A list that runs while the predicate holds, which is read before each iteration, also before the first.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordedLoop<'a> {
@@ -67,54 +53,6 @@ pub struct RecordedLoop<'a> {
     /// Steps of the body after which the predicate may be read for the next iteration: no other step writes the
     /// operands. `None`: it is read after all steps.
     pub behind: Option<&'a [usize]>,
-}
-
-impl From<Integer> for Predicate {
-    fn from(integer: Integer) -> Predicate {
-        Predicate::Integer(integer)
-    }
-}
-
-impl Predicate {
-    /// The addresses that it reads, with their bytes.
-    pub fn reads(&self) -> impl Iterator<Item = (usize, usize)> {
-        let (addresses, bytes) = match self {
-            Predicate::Integer(integer) => ([integer.address; 2], integer.form().map_or(0, i32::unsigned_abs) as usize),
-            Predicate::Comparison(comparison) => (comparison.addresses, Comparison::BYTES),
-        };
-        let count = if addresses[0] == addresses[1] { 1 } else { 2 };
-        addresses.into_iter().take(count).map(move |address| (address, bytes))
-    }
-
-    fn check(&self) -> Result<()> {
-        match self {
-            Predicate::Integer(integer) => integer.check("its predicate"),
-            Predicate::Comparison(comparison) => comparison.check("its predicate"),
-        }
-    }
-}
-
-impl Integer {
-    /// How to read it: its bytes, negative if signed; `None`: it has another type.
-    pub fn form(&self) -> Option<i32> {
-        match self.dtype {
-            dtype::BOOL | dtype::U8 => Some(1),
-            dtype::S8 => Some(-1),
-            dtype::S32 => Some(4),
-            _ => None,
-        }
-    }
-
-    fn check(&self, what: &str) -> Result<()> {
-        let name = dtype::name(self.dtype);
-        let Some(form) = self.form() else {
-            return Err(Error::invalid(format!("{what} is of {name}, expected bool, u8, s8 or s32")));
-        };
-        if self.address.is_multiple_of(form.unsigned_abs() as usize) {
-            return Ok(());
-        }
-        Err(Error::invalid(format!("{what} at {:#x} is not aligned as {name} is", self.address)))
-    }
 }
 
 impl RecordedBranch<'_> {

@@ -13,7 +13,7 @@
 #![forbid(unsafe_code)]
 
 use super::presence::GONE;
-use super::{Device, DeviceKind, DeviceSettings, Factory, cpu, emulated};
+use super::{Device, DeviceKind, DeviceSettings, Factory, cpu};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
 use crate::sync::{Global, fork};
@@ -48,7 +48,6 @@ impl DeviceRegistry {
             registry.insert(DeviceKind::CPU, OWN_PRIORITY, Arc::new(cpu::Cpus));
             #[cfg(feature = "cuda")]
             registry.insert(DeviceKind::CUDA, OWN_PRIORITY, Arc::new(super::cuda::CudaDevices));
-            registry.insert(DeviceKind::EMULATED, OWN_PRIORITY, Arc::new(emulated::plugin()));
         }
         f(&mut registry)
     }

@@ -3,8 +3,6 @@
 use crate::base::{Error, Result};
 use std::ffi::{CStr, c_char};
 
-pub(super) use crate::ops::check::flags;
-
 /// An output of pointer type: NULL is stored at once, so a failure leaves NULL behind.
 ///
 /// # Safety

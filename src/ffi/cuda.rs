@@ -2,7 +2,7 @@
 //!
 //! Chapter: CUDA.
 
-use super::argument::{flags, out_ptr, string};
+use super::argument::{out_ptr, string};
 use super::context::HostKernel;
 use super::guard::guard;
 use super::kernel_named::{Named, signature};
@@ -12,6 +12,7 @@ use crate::abi::*;
 use crate::base::{Code, Error, Result};
 use crate::device::{CUDA_KERNEL, DeviceKind, Operation};
 use crate::engine::{BoundKernel, Engine, KernelIdentity, Stream, StreamAttr};
+use crate::ops::check::flags;
 use std::ffi::c_void;
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@
 //!
 //! Chapter: Exchange.
 
-use super::argument::{flags, out_ptr};
+use super::argument::out_ptr;
 use super::dlpack_device::{NO_DEVICE, check, device};
 use super::dlpack_layout::{DlpackLayout, compact, element_type};
 use super::guard::{guard, guard_release};
@@ -15,6 +15,7 @@ use crate::abi::*;
 use crate::base::{Code, Error, Ref, Result, desc::MAX_RANK, dtype};
 use crate::engine::{Engine, Event, Stream, Tensor};
 use crate::memory::heap;
+use crate::ops::check::flags;
 use crate::sync::ambient;
 use std::ffi::c_void;
 

@@ -3,8 +3,8 @@
 //! Chapter: Shapes that a run decides.
 
 use super::argument::{array, out_ptr};
+use super::context;
 use super::guard::guard;
-use super::{context, handle};
 use crate::abi::*;
 use crate::base::Error;
 use crate::base::desc::MAX_RANK;
@@ -43,18 +43,6 @@ pub unsafe extern "C" fn weir_kernel_context_allocate_output(
         dims[..rank].copy_from_slice(given);
         // SAFETY: the kernel has its views through C, where it reads them anew after this, as documented.
         *out = unsafe { context.allocate_output(index, &dims[..rank]) }?.cast();
-        Ok(())
-    })
-}
-
-/// Frees the memory that the program keeps for later runs: all values, and the blocks of dynamic ones, which otherwise
-/// stay as large as the largest run needed. The next run allocates again. Active runs keep theirs.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_program_trim(program: *mut weir_program) -> weir_status {
-    guard("weir_program_trim", || {
-        // SAFETY: the caller's handle, as documented.
-        unsafe { handle::borrow(program, "program") }?.trim();
         Ok(())
     })
 }

@@ -2,11 +2,12 @@
 //!
 //! Chapter: Event.
 
-use super::argument::{flags, out_ptr, out_value};
+use super::argument::{out_ptr, out_value};
 use super::guard::{guard, guard_release};
 use super::{handle, notice};
 use crate::abi::*;
 use crate::engine::Event;
+use crate::ops::check::flags;
 
 /// Creates an event, not yet recorded. `event_flags` is OR of weir_event_flags.
 #[must_use]

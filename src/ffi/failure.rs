@@ -3,12 +3,13 @@
 //! Chapter: Failures.
 
 use super::argument::array_mut;
-use super::guard::guard;
-use super::{handle, last_error, versioned};
+use super::guard::{guard, guard_value};
+use super::{last_error, versioned};
 use crate::abi::*;
 use crate::base::text::fixed;
-use crate::base::{Error, Result, RunFailure};
-use std::ffi::c_char;
+use crate::base::{Code, Error, Result, RunFailure};
+use std::borrow::Cow;
+use std::ffi::{CStr, c_char};
 
 /// Describes the calling thread's last failed weir call: the code that it returned and the text of
 /// weir_last_error_message. Node, engine, iteration and the nodes that were not begun are there if a run failed:
@@ -26,37 +27,9 @@ pub unsafe extern "C" fn weir_thread_get_failure(failure: *mut weir_failure) -> 
     })
 }
 
-/// The stream's failure, as of weir_thread_get_failure; code is WEIR_OK if there is none. Reading it changes nothing.
-///
-/// Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_stream_get_failure(
-    stream: *const weir_stream,
-    failure: *mut weir_failure,
-) -> weir_status {
-    guard("weir_stream_get_failure", || {
-        // SAFETY: the caller's pointers, as documented.
-        unsafe { describe(failure, handle::borrow(stream, "stream")?.error().as_ref()) }
-    })
-}
-
-/// The failure of a run that was started with weir_program_start, as of weir_thread_get_failure; code is WEIR_OK until
-/// it is done, and if it succeeded. Reading it changes nothing.
-///
-/// Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_run_get_failure(run: *const weir_run, failure: *mut weir_failure) -> weir_status {
-    guard("weir_run_get_failure", || {
-        // SAFETY: the caller's pointers, as documented.
-        unsafe { describe(failure, handle::borrow(run, "run")?.error().as_ref()) }
-    })
-}
-
 /// # Safety
 /// As `write`.
-unsafe fn describe(failure: *mut weir_failure, error: Option<&Error>) -> Result<()> {
+pub(super) unsafe fn describe(failure: *mut weir_failure, error: Option<&Error>) -> Result<()> {
     let code = error.map_or(0, |error| error.code().status());
     // SAFETY: as demanded of the caller.
     unsafe { write(failure, code, error.map_or("", Error::message), error.and_then(Error::run)) }
@@ -96,4 +69,21 @@ unsafe fn write(failure: *mut weir_failure, code: weir_status, message: &str, ru
     }
     // SAFETY: as demanded of the caller.
     unsafe { versioned::write(failure, &described, "failure") }
+}
+
+/// Makes "`function`: `text`" with the code `status` the calling thread's last error, as if weir's function had failed:
+/// for libraries on top of weir whose functions fail as weir's do. `function` and `text` are copied; NULL is "". A
+/// status that is no error's is UNKNOWN.
+///
+/// Chapter: Device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_last_error_set(status: weir_status, function: *const c_char, text: *const c_char) {
+    guard_value((), || {
+        let read = |text: *const c_char| {
+            // SAFETY: the caller's text, as documented.
+            if text.is_null() { Cow::Borrowed("") } else { unsafe { CStr::from_ptr(text) }.to_string_lossy() }
+        };
+        let code = Code::from_status(status).unwrap_or(Code::Unknown);
+        last_error::set(&read(function), &Error::new(code, read(text).into_owned()));
+    });
 }

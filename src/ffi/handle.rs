@@ -36,10 +36,14 @@ handles! {
     weir_tensor => crate::engine::Tensor,
     weir_kernel => crate::engine::BoundKernel,
     weir_packed_weights => crate::engine::PackedWeights,
+    weir_resource => crate::resource::Resource,
+}
+
+#[cfg(feature = "graph")]
+handles! {
     weir_graph => crate::graph::Graph,
     weir_program => crate::graph::Program,
     weir_run => crate::graph::Run,
-    weir_resource => crate::resource::Resource,
 }
 
 /// Borrows the object behind a handle.

@@ -2,7 +2,7 @@
 //!
 //! Chapter: Kernel.
 
-use super::argument::{array, flags, out_ptr};
+use super::argument::{array, out_ptr};
 use super::guard::{guard, guard_release};
 use super::{context, handle, versioned};
 use crate::abi::*;
@@ -10,6 +10,7 @@ use crate::base::text::fixed;
 use crate::base::{Error, Result};
 use crate::engine::{Borrowed, BoundKernel, KernelOptions, LaunchKey, Tensors};
 use crate::kernel::Kernel;
+use crate::ops::check::flags;
 use std::sync::Arc;
 
 /// Creates a kernel from a function of the host's.

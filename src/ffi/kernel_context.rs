@@ -5,10 +5,9 @@
 use super::argument::{out_const, out_ptr, out_value, string};
 use super::guard::guard;
 use super::task::{self, RegionPlace};
-use super::{context, handle, run, versioned};
+use super::{context, versioned};
 use crate::abi::*;
 use crate::base::{Code, Error};
-use crate::graph::Program;
 use crate::kernel::Completion;
 use std::ffi::{c_char, c_void};
 
@@ -275,43 +274,5 @@ pub unsafe extern "C" fn weir_completion_done(
             (_, Some(_), None) => Err(Error::from_status(status, "its completion")),
         };
         completion.done(result)
-    })
-}
-
-/// Runs a program `count` times in a region of this call, and returns when all runs are over: run i reads inputs[i *
-/// num_inputs ...] and writes outputs[i * num_outputs ...]. The runs share the pool of the call, and may run at once,
-/// so no two runs may share an output. All tensors are checked before the first run begins. The first failure is
-/// returned; active runs then end after their running kernels, and the rest is not begun. A cancel or a deadline of the
-/// surrounding run ends these runs too. `count` may differ from call to call; 0 does nothing.
-///
-/// Thread safety: any thread, during the call. Blocking: until all runs are over. Errors: those of weir_program_run,
-/// with the number of the run; OUT_OF_RANGE (count); CANCELLED if the run was cancelled; FAILED_PRECONDITION for a
-/// program with kernels that complete later, in a worker of a pool.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_kernel_context_run_program(
-    context: *const weir_kernel_context,
-    program: *mut weir_program,
-    count: usize,
-    inputs: *const *mut weir_tensor,
-    num_inputs: usize,
-    outputs: *const *mut weir_tensor,
-    num_outputs: usize,
-) -> weir_status {
-    guard("weir_kernel_context_run_program", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (context, program, inputs, outputs) = unsafe {
-            (
-                context::borrow(context, "context")?,
-                handle::share(program, "program")?,
-                run::Tensors::new(inputs, run::all(count, num_inputs, "inputs")?, "inputs")?,
-                run::Tensors::new(outputs, run::all(count, num_outputs, "outputs")?, "outputs")?,
-            )
-        };
-        Program::run_many_in(&program, context, count, &|i, run| {
-            let input = |k: usize| inputs.get(i * num_inputs + k);
-            let output = |k: usize| outputs.get(i * num_outputs + k);
-            run(&Program::bind(&program, (num_inputs, &input), (num_outputs, &output))?)
-        })
     })
 }

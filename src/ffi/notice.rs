@@ -1,8 +1,13 @@
 //! Notices for the host: functions that are called, and eventfds that are raised, when something is over.
 
-use super::{handle, last_error, versioned};
+#[cfg(feature = "graph")]
+use super::handle;
+use super::{last_error, versioned};
 use crate::abi::*;
-use crate::base::{Error, Object, Result};
+#[cfg(feature = "graph")]
+use crate::base::Object;
+use crate::base::{Error, Result};
+#[cfg(feature = "graph")]
 use crate::graph::Run;
 use crate::stream::Listener;
 use crate::sync::ambient;
@@ -10,12 +15,23 @@ use std::any::Any;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
+/// The handle of the run that is over, if it was one.
+#[cfg(feature = "graph")]
+fn run(what: &dyn Any) -> *mut weir_run {
+    let run = what.downcast_ref::<Object<Run>>();
+    run.map_or(std::ptr::null_mut(), handle::borrowed_c::<weir_run>)
+}
+
+#[cfg(not(feature = "graph"))]
+fn run(_: &dyn Any) -> *mut weir_run {
+    std::ptr::null_mut()
+}
+
 /// Calls the host's function, and raises its eventfd.
 fn tell(listener: &Listener, error: Option<&Error>, what: Option<&dyn Any>) {
     let notice = &listener.notice;
     if let Some(notify) = notice.notify {
-        let run = what.and_then(|what| what.downcast_ref::<Object<Run>>());
-        let run = run.map_or(std::ptr::null_mut(), handle::borrowed_c::<weir_run>);
+        let run = what.map_or(std::ptr::null_mut(), run);
         let status = error.map_or(0, |error| error.code().status());
         // SAFETY: the host's function with its own context; the run outlives the call.
         let call = || unsafe { notify(notice.ctx, status, run) };

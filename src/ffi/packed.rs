@@ -2,12 +2,13 @@
 //!
 //! Chapter: Products.
 
-use super::argument::{flags, out_ptr, out_value};
+use super::argument::{out_ptr, out_value};
 use super::guard::{guard, guard_release};
 use super::{handle, versioned};
 use crate::abi::*;
 use crate::base::Error;
 use crate::engine::PackedWeights;
+use crate::ops::check::flags;
 
 /// Packs the weights of matrix products: a tensor [K, N] of f32, f16, bf16 or s8, as desc says; NULL desc = not
 /// transposed. Any number of kernels, on any pools and threads, take the result in place of the input B. The packed

@@ -2,7 +2,7 @@
 //!
 //! Chapter: Program.
 
-use super::argument::{array, flags, out_ptr};
+use super::argument::{array, out_ptr};
 use super::graph::dump_format;
 use super::guard::{guard, guard_release};
 use super::{handle, placement, text, versioned};
@@ -11,6 +11,7 @@ use crate::abi::*;
 use crate::base::text::fixed;
 use crate::base::{Error, Result};
 use crate::graph::{CompileOptions, MOST_PARTS, Program, ReportFormat};
+use crate::ops::check::flags;
 use crate::sync::ambient;
 use std::ffi::c_char;
 
@@ -278,5 +279,19 @@ pub unsafe extern "C" fn weir_program_report(
                 .ok_or_else(|| Error::invalid(format!("format is {format}, expected 1 (TEXT) or 2 (JSON)")))?;
             text::copy(&program.report(format), buffer, capacity, out_length)
         }
+    })
+}
+
+/// Frees the memory that the program keeps for later runs: all values, and the blocks of dynamic ones, which otherwise
+/// stay as large as the largest run needed. The next run allocates again. Active runs keep theirs.
+///
+/// Chapter: Shapes that a run decides.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_program_trim(program: *mut weir_program) -> weir_status {
+    guard("weir_program_trim", || {
+        // SAFETY: the caller's handle, as documented.
+        unsafe { handle::borrow(program, "program") }?.trim();
+        Ok(())
     })
 }

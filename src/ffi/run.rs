@@ -2,14 +2,15 @@
 //!
 //! Chapter: Run.
 
-use super::argument::{array, flags, out_ptr, out_value};
+use super::argument::{array, out_ptr, out_value};
 use super::guard::{guard, guard_release};
-use super::{handle, notice, versioned};
+use super::{context, failure, handle, notice, versioned};
 use crate::abi::*;
 use crate::base::{Error, Ref, Result};
 use crate::engine::{LaunchKey, Tensor};
 use crate::graph::{Program, Run, RunOptions};
 use crate::memory::Flags;
+use crate::ops::check::flags;
 use crate::sync::ambient;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::sync::Arc;
@@ -356,5 +357,60 @@ pub unsafe extern "C" fn weir_run_cancel(run: *mut weir_run) -> weir_status {
         // SAFETY: the caller's handle, as documented.
         unsafe { handle::borrow(run, "run") }?.cancel();
         Ok(())
+    })
+}
+
+/// Runs a program `count` times in a region of this call, and returns when all runs are over: run i reads inputs[i *
+/// num_inputs ...] and writes outputs[i * num_outputs ...]. The runs share the pool of the call, and may run at once,
+/// so no two runs may share an output. All tensors are checked before the first run begins. The first failure is
+/// returned; active runs then end after their running kernels, and the rest is not begun. A cancel or a deadline of the
+/// surrounding run ends these runs too. `count` may differ from call to call; 0 does nothing.
+///
+/// Thread safety: any thread, during the call. Blocking: until all runs are over. Errors: those of weir_program_run,
+/// with the number of the run; OUT_OF_RANGE (count); CANCELLED if the run was cancelled; FAILED_PRECONDITION for a
+/// program with kernels that complete later, in a worker of a pool.
+///
+/// Chapter: Kernel.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_kernel_context_run_program(
+    context: *const weir_kernel_context,
+    program: *mut weir_program,
+    count: usize,
+    inputs: *const *mut weir_tensor,
+    num_inputs: usize,
+    outputs: *const *mut weir_tensor,
+    num_outputs: usize,
+) -> weir_status {
+    guard("weir_kernel_context_run_program", || {
+        // SAFETY: the caller's pointers, as documented.
+        let (context, program, inputs, outputs) = unsafe {
+            (
+                context::borrow(context, "context")?,
+                handle::share(program, "program")?,
+                Tensors::new(inputs, all(count, num_inputs, "inputs")?, "inputs")?,
+                Tensors::new(outputs, all(count, num_outputs, "outputs")?, "outputs")?,
+            )
+        };
+        Program::run_many_in(&program, context, count, &|i, run| {
+            let input = |k: usize| inputs.get(i * num_inputs + k);
+            let output = |k: usize| outputs.get(i * num_outputs + k);
+            run(&Program::bind(&program, (num_inputs, &input), (num_outputs, &output))?)
+        })
+    })
+}
+
+/// The failure of a run that was started with weir_program_start, as of weir_thread_get_failure; code is WEIR_OK until
+/// it is done, and if it succeeded. Reading it changes nothing.
+///
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
+///
+/// Chapter: Failures.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_run_get_failure(run: *const weir_run, failure: *mut weir_failure) -> weir_status {
+    guard("weir_run_get_failure", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe { failure::describe(failure, handle::borrow(run, "run")?.error().as_ref()) }
     })
 }

@@ -2,12 +2,13 @@
 //!
 //! Chapter: Stream.
 
-use super::argument::{boolean, flags, out_const, out_ptr, out_value, string};
+use super::argument::{boolean, out_const, out_ptr, out_value, string};
 use super::guard::{guard, guard_release};
-use super::{handle, task, text};
+use super::{failure, handle, task, text};
 use crate::abi::*;
 use crate::base::Error;
 use crate::engine::{self, Stream, StreamAttr};
+use crate::ops::check::flags;
 use std::ffi::{c_char, c_void};
 
 /// Creates settings for streams on engines of one kind, all default.
@@ -363,5 +364,22 @@ pub unsafe extern "C" fn weir_stream_wait_event(stream: *mut weir_stream, event:
         // SAFETY: the caller's handles, as documented.
         let (stream, event) = unsafe { (handle::borrow(stream, "stream")?, handle::borrow(event, "event")?) };
         stream.wait_event(event)
+    })
+}
+
+/// The stream's failure, as of weir_thread_get_failure; code is WEIR_OK if there is none. Reading it changes nothing.
+///
+/// Errors: INVALID_ARGUMENT (NULL, struct_size, not_run NULL with a capacity).
+///
+/// Chapter: Failures.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_stream_get_failure(
+    stream: *const weir_stream,
+    failure: *mut weir_failure,
+) -> weir_status {
+    guard("weir_stream_get_failure", || {
+        // SAFETY: the caller's pointers, as documented.
+        unsafe { failure::describe(failure, handle::borrow(stream, "stream")?.error().as_ref()) }
     })
 }

@@ -2,13 +2,14 @@
 //!
 //! Chapter: Thread pool.
 
-use super::argument::{boolean, flags, out_ptr, out_value};
+use super::argument::{boolean, out_ptr, out_value};
 use super::guard::{guard, guard_release};
 use super::task::{self, RegionPlace};
 use super::{handle, text, versioned};
 use crate::abi::*;
 use crate::base::time::Deadline;
 use crate::base::{Error, Ref, Result};
+use crate::ops::check::flags;
 use crate::sync::fork;
 use crate::threadpool::{self, Cost, HostVtable, PoolEndWatch, ThreadPool, ThreadPoolOptions};
 use std::ffi::{c_char, c_void};
@@ -130,7 +131,7 @@ fn hand_out(pool: Ref<ThreadPool>, out: &mut *mut weir_threadpool) -> Result<()>
 /// calls that it had accepted: ..."; the pool continues after that. Empty if there is neither, and without checking
 /// mode.
 ///
-/// Chapter: Pools for tests.
+/// Chapter: Conformance.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_threadpool_get_broken_clause(
@@ -202,28 +203,6 @@ pub unsafe extern "C" fn weir_threadpool_create_inline(out_pool: *mut *mut weir_
         // SAFETY: the caller's pointer, as documented.
         let out = unsafe { out_ptr(out_pool, "out_pool") }?;
         handle::into_c(ThreadPool::inline(), out)
-    })
-}
-
-/// Creates a pool for tests: `num_threads` threads that run tasks in an order drawn from `seed`, delay some, run some
-/// inline in the submitting thread and refuse some. Results must not depend on it. Its threads are counted.
-///
-/// Errors: INVALID_ARGUMENT (num_threads outside 1..256); RESOURCE_EXHAUSTED if threads cannot be started.
-///
-/// Chapter: Pools for tests.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_threadpool_create_seeded(
-    seed: u64,
-    num_threads: i32,
-    out_pool: *mut *mut weir_threadpool,
-) -> weir_status {
-    guard("weir_threadpool_create_seeded", || {
-        fork::check()?;
-        // SAFETY: the caller's pointer, as documented.
-        let out = unsafe { out_ptr(out_pool, "out_pool") }?;
-        let threads = threadpool::checked_num_threads("num_threads", num_threads)?;
-        handle::into_c(ThreadPool::seeded(seed, threads)?, out)
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Chapter: Variable.
 
-use super::argument::{flags, out_ptr};
+use super::argument::out_ptr;
 use super::guard::guard;
 use super::kernel_options::kernel_options;
 use super::tensor::read_desc;
@@ -10,6 +10,7 @@ use super::{handle, resource};
 use crate::abi::*;
 use crate::base::Error;
 use crate::engine::{BoundKernel, check_tensor, device_sum, side_of};
+use crate::ops::check::flags;
 use crate::resource::{ResourceBody, Side, Variable, VariableOperation, kernel};
 use std::ffi::c_char;
 

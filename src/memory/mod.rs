@@ -1,6 +1,5 @@
 //! Memory: the library's own heap with its reserve, aligned buffers, a stock of scratch buffers, an engine's memory
-//! pool, views of tensors and their checked bytes, slots for tensors whose shape is known only at run time, and
-//! inaccessible address ranges.
+//! pool, views of tensors and their checked bytes, and slots for tensors whose shape is known only at run time.
 
 mod buffer;
 mod classes;
@@ -11,7 +10,6 @@ mod pool;
 #[cfg(test)]
 mod pool_tests;
 mod pool_text;
-mod reserve;
 mod slot;
 mod source;
 mod space;
@@ -24,7 +22,6 @@ pub use buffer::{ALIGNMENT, AlignedBuffer};
 pub use element::{Bf16, Bool, F16};
 pub use flags::Flags;
 pub use pool::{MemoryBlock, Pool, PoolAttr, StreamCache, Usage};
-pub use reserve::AddressReserve;
 pub use slot::ValueSlot;
 pub use source::{HostAllocator, ProcessMemory, Source};
 pub use stock::{Lease, ScratchStock};

@@ -21,12 +21,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadOrigin {
     BuiltinPool,
-    SeededPool,
     Lane,
     EnginePool,
     KindPool,
     Conformance,
-    Device,
     Watch,
 }
 
@@ -36,12 +34,10 @@ impl ThreadOrigin {
     fn value(self) -> weir_thread_origin {
         let value = match self {
             ThreadOrigin::BuiltinPool => V::WEIR_THREAD_ORIGIN_BUILTIN_POOL,
-            ThreadOrigin::SeededPool => V::WEIR_THREAD_ORIGIN_SEEDED_POOL,
             ThreadOrigin::Lane => V::WEIR_THREAD_ORIGIN_LANE,
             ThreadOrigin::EnginePool => V::WEIR_THREAD_ORIGIN_ENGINE_POOL,
             ThreadOrigin::KindPool => V::WEIR_THREAD_ORIGIN_KIND_POOL,
             ThreadOrigin::Conformance => V::WEIR_THREAD_ORIGIN_CONFORMANCE,
-            ThreadOrigin::Device => V::WEIR_THREAD_ORIGIN_DEVICE,
             ThreadOrigin::Watch => V::WEIR_THREAD_ORIGIN_WATCH,
         };
         value as weir_thread_origin

@@ -6,7 +6,7 @@ use super::backend::Backend;
 use super::host::{self, Checked, Checks, Conduct, HostVtable, Shell, ShellStore, group};
 use super::learned::{Family, FamilyKey};
 use super::pool::{self, Hand, Job, PoolBackend, ThreadPool};
-use super::{builtin, inline, measure, seeded};
+use super::{builtin, inline, measure};
 use crate::base::{Ref, Result};
 use crate::sync::fork;
 use crate::sync::thread::{ThreadGroup, ThreadOrigin};
@@ -95,16 +95,16 @@ impl ThreadPool {
         Ok(ThreadPool::with(id, PoolBackend::Other(backend), None, Family::own(id, attr.costs)))
     }
 
+    /// The pool of libweir_testing.
+    #[cfg(all(test, not(loom)))]
+    pub fn seeded(seed: u64, threads: usize) -> Result<Ref<ThreadPool>> {
+        let pool = ThreadPool::host(HostVtable::seeded(seed, threads)?, &ThreadPoolOptions::default());
+        pool.adopt();
+        Ok(pool)
+    }
+
     /// Everything in the calling thread.
     pub fn inline() -> Ref<ThreadPool> {
         ThreadPool::over(ThreadPool::next_id(), Box::new(inline::Inline))
-    }
-
-    /// The pool for tests.
-    pub fn seeded(seed: u64, threads: usize) -> Result<Ref<ThreadPool>> {
-        let id = ThreadPool::next_id();
-        let name = format!("weir-seeded{id}");
-        let group = ThreadGroup { origin: ThreadOrigin::SeededPool, name, owner: String::new(), pool: id };
-        Ok(ThreadPool::over(id, Box::new(seeded::Seeded::start(seed, threads, group)?)))
     }
 }

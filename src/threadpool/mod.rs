@@ -32,7 +32,6 @@ mod plan;
 mod pool;
 mod ranges;
 mod ring;
-mod seeded;
 mod sites;
 mod span;
 mod trials;

@@ -157,7 +157,7 @@ impl Suite {
 /// No pool, then pools of all widths, and one that cuts everywhere.
 fn sites() -> Vec<Site> {
     let widths = [1, 2, 3, 7].map(|threads| (format!("{threads} threads"), Some(pools::of(threads))));
-    let seeded = ("a seeded pool".to_owned(), Some(ThreadPool::seeded(11, 3).unwrap()));
+    let seeded = ("a seeded pool".to_owned(), Some(crate::kit::pools::seeded(11, 3)));
     let all = [("no pool".to_owned(), None)].into_iter().chain(widths).chain([seeded]);
     all.map(|(name, pool)| {
         let mut attr = StreamAttr::new(DeviceKind::CPU);

@@ -1,6 +1,7 @@
 //! Branches and loops in recordings: what they compute, in any order that the edges allow; what the checker finds in
 //! them; failures inside; numbers and times.
 
+use crate::devices::{Emulation, RaceKind};
 use crate::kit::{Device, code, download, upload};
 use crate::random::Random;
 use crate::recordings::{
@@ -10,7 +11,6 @@ use crate::recordings::{
 use std::collections::BTreeSet;
 use weir_core::base::time::Deadline;
 use weir_core::base::{Code, dtype};
-use weir_core::device::emulated::{Emulation, RaceKind};
 use weir_core::device::{
     Comparison, DeviceStream, Fill, HostAddress, Integer, Location, Predicate, RecordedBranch, RecordedLoop,
     RecordedStep, RecordedWork, Recording, Relation, Transfer,

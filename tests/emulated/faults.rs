@@ -1,9 +1,9 @@
 //! Faults on request.
 
+use crate::devices::{Emulated, Emulation};
 use crate::kit::{BYTES, Count, Device, LEN, code, download, fill, launch, upload};
 use weir_core::base::Code;
 use weir_core::base::time::Deadline;
-use weir_core::device::emulated::{Emulated, Emulation};
 use weir_core::device::{DeviceSettings, DeviceStreamAttr};
 
 /// The fifth of ten operations fails: those before it were done, those behind it not, on its stream and on one that

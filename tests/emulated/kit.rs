@@ -1,10 +1,10 @@
 //! A device with streams, memory and kernels on 32-bit numbers, in few words.
 
+use crate::devices::{Emulated, Emulation};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use weir_core::base::time::Deadline;
 use weir_core::base::{Code, Desc, Result, dtype};
-use weir_core::device::emulated::{Emulated, Emulation};
 use weir_core::device::{
     DeviceEvent, DeviceKernel, DeviceStream, DeviceStreamAttr, Fill, HostAddress, HostFunction, Launch, Location,
     Operation, Recipe, Then, Transfer,

@@ -1,6 +1,8 @@
 //! The emulated device through the trait that all devices have.
 
 mod control;
+#[path = "../kit/emulated.rs"]
+mod devices;
 mod faults;
 mod kit;
 mod memory;

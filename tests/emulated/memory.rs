@@ -1,8 +1,8 @@
 //! Memory that the host cannot touch, and work that allocates nothing.
 
+use crate::devices::Emulation;
 use crate::kit::{BYTES, Device, LEN};
 use weir_core::base::time::Deadline;
-use weir_core::device::emulated::Emulation;
 use weir_core::device::{Fill, HostAddress, Launch, Location, RecordedStep, RecordedWork, Recording, Transfer};
 use weir_core::memory::heap;
 

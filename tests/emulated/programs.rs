@@ -1,10 +1,10 @@
 //! Random programs that are ordered as they should be: the same result for every seed and on any number of streams, and
 //! no report. The same with one wait left out: a report, unless another way orders the two.
 
+use crate::devices::Emulation;
 use crate::kit::{Device, LEN, download, launch};
 use std::sync::Arc;
 use weir_core::base::time::Deadline;
-use weir_core::device::emulated::Emulation;
 use weir_core::device::{DeviceEvent, DeviceStream};
 
 struct Random(u64);

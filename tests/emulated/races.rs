@@ -1,9 +1,9 @@
 //! Each kind of fault, planted once, is reported with both operations; without it nothing is.
 
+use crate::devices::{Emulation, RaceKind};
 use crate::kit::{BYTES, Count, Device, LEN, code, download, fill, launch, upload};
 use weir_core::base::Code;
 use weir_core::base::time::Deadline;
-use weir_core::device::emulated::{Emulation, RaceKind};
 use weir_core::device::{DeviceStream, HostAddress, Location, Pinning, Transfer};
 
 /// The one report that there is.

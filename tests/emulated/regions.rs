@@ -1,9 +1,9 @@
 //! Kernels that the device makes of regions: they do what their nodes do, each of which the checker is told of.
 
+use crate::devices::Emulation;
 use crate::kit::{BYTES, Device, LEN, code, download, launch, upload, view};
 use std::sync::Arc;
 use weir_core::base::{Code, Desc, Result, dtype};
-use weir_core::device::emulated::Emulation;
 use weir_core::device::{
     DeviceKernel, DeviceRegion, Launch, Operation, Recipe, RecordedStep, RecordedWork, Recording, RegionNode,
     RegionValue,

@@ -1,10 +1,10 @@
 //! Recordings: any order that the edges allow, the same results, and a missing edge is reported with both names.
 
+use crate::devices::{Emulation, RaceKind};
 use crate::kit::{BYTES, Device, LEN, code, download, launch, upload, view};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use weir_core::base::{Code, Result};
-use weir_core::device::emulated::{Emulation, RaceKind};
 use weir_core::device::{
     DeviceKernel, DeviceStreamAttr, Executable, Fill, HostAddress, Launch, Location, RecordedStep, RecordedWork,
     Recording, Transfer,
@@ -195,8 +195,8 @@ fn a_failure_ends_a_launch_and_the_next_one_works() {
     let d = Device::new(Emulation { lose_operation: 2, ..Emulation::default() });
     let (s, m) = (d.stream("s"), [0; 2].map(|_| d.memory("m")));
     let executable = record(&d, &[node(&d, 1, &[], m[0], &[]), node(&d, 2, &[m[0]], m[1], &[0])]).unwrap();
-    s.replay(&executable).unwrap();
     let event = d.event();
+    s.replay(&executable).unwrap();
     let lost = s.record(&event).and_then(|()| event.synchronize(weir_core::base::time::Deadline::NEVER));
     assert_eq!(code(lost), Code::DeviceLost);
     assert_eq!(code(s.replay(&executable)), Code::DeviceLost);

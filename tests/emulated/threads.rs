@@ -1,17 +1,18 @@
 //! The device's thread: it begins with the first stream, and ends by itself.
 
+use crate::devices::{Emulated, Emulation};
 use crate::kit::{Count, Device, launch};
 use std::time::Duration;
 use weir_core::base::time::Deadline;
 use weir_core::device::Then;
-use weir_core::device::emulated::{Emulated, Emulation};
-use weir_core::sync::thread;
 
-/// Threads of this device, by its label.
-fn threads(label: &str) -> usize {
-    let of = |info: &weir_core::abi::weir_thread_info| info.owner.iter().map(|&c| c as u8 as char).collect::<String>();
-    let infos: Vec<_> = thread::running().iter().map(|thread| thread.info()).collect();
-    infos.iter().filter(|info| of(info).trim_end_matches('\0') == label).count()
+/// Threads of the device with this index, by the system's list of names.
+fn threads(index: u32) -> usize {
+    let names = std::fs::read_dir("/proc/self/task").unwrap().filter_map(|task| {
+        // A thread may end meanwhile.
+        std::fs::read_to_string(task.unwrap().path().join("comm")).ok()
+    });
+    names.filter(|name| name.trim_end() == format!("weir-emulated{index}")).count()
 }
 
 fn device(index: u32, seed: u64) -> Device {
@@ -19,10 +20,10 @@ fn device(index: u32, seed: u64) -> Device {
     Device { device: Emulated::new(index, settings).unwrap(), ran: Default::default() }
 }
 
-fn ended(label: &str) {
+fn ended(index: u32) {
     let deadline = Deadline::after(20_000_000_000);
-    while threads(label) > 0 {
-        assert!(!deadline.is_past(), "the thread of {label} does not end");
+    while threads(index) > 0 {
+        assert!(!deadline.is_past(), "the thread of emulated:{index} does not end");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -30,16 +31,16 @@ fn ended(label: &str) {
 #[test]
 fn one_thread_from_the_first_stream_to_the_end() {
     for seed in [0, 1] {
-        let d = device(101, seed);
-        assert_eq!(threads("emulated:101"), 0);
+        let d = device(91, seed);
+        assert_eq!(threads(91), 0);
         let (s, t) = (d.stream("s"), d.stream("t"));
         launch(&*s, "kernel", &d.sum(1), &[], &[]).unwrap();
         d.finish(&*s).unwrap();
         d.finish(&*t).unwrap();
-        assert_eq!(threads("emulated:101"), 1);
+        assert_eq!(threads(91), 1);
         drop((s, t));
         drop(d);
-        ended("emulated:101");
+        ended(91);
     }
 }
 
@@ -47,7 +48,7 @@ fn one_thread_from_the_first_stream_to_the_end() {
 #[test]
 fn the_last_reference_may_go_anywhere() {
     for seed in [0, 1] {
-        let d = device(102, seed);
+        let d = device(92, seed);
         let s = d.stream("s");
         let (go, called) = (Count::default(), Count::default());
         let (held, told) = (go.clone(), called.clone());
@@ -67,16 +68,16 @@ fn the_last_reference_may_go_anywhere() {
         called.wait(1);
         assert!(event.synchronize(Deadline::NEVER).unwrap() && behind.synchronize(Deadline::NEVER).unwrap());
         assert_eq!(*ran.lock(), [1]);
-        assert_eq!(threads("emulated:102"), 1);
+        assert_eq!(threads(92), 1);
         drop((s, gate, event, behind));
-        ended("emulated:102");
+        ended(92);
     }
 }
 
 /// The device is dropped on its own thread, by whoever it calls.
 #[test]
 fn the_device_may_end_in_a_callback() {
-    let d = device(103, 0);
+    let d = device(93, 0);
     let s = d.stream("s");
     let (go, event) = (Count::default(), d.event());
     let held = go.clone();
@@ -96,5 +97,5 @@ fn the_device_may_end_in_a_callback() {
     d.device.when_reached(&event, Then::once(move || drop(take.recv())));
     keep.send((d, s, event)).unwrap();
     go.add();
-    ended("emulated:103");
+    ended(93);
 }

@@ -1,10 +1,10 @@
 //! Modelled time: it passes as it should, queues pass it at once, and no processor is burnt.
 
+use crate::devices::Emulation;
 use crate::kit::{BYTES, Count, Device, LEN, launch, upload};
 use std::time::{Duration, Instant};
 use weir_core::base::time::Deadline;
 use weir_core::device::DeviceStream;
-use weir_core::device::emulated::Emulation;
 
 /// What a program takes: `chains` of `length` kernels that take `kernel_ns`, dealt to `streams`.
 fn chains(device: &Device, streams: usize, chains: usize, length: usize) -> Duration {
@@ -120,8 +120,7 @@ fn processor_ns(name: &str) -> Vec<u64> {
 #[cfg(target_os = "linux")]
 fn a_device_that_waits_uses_no_processor() {
     let settings = Emulation { kernel_ns: 400_000_000, ..Emulation::default() };
-    let d =
-        Device { device: weir_core::device::emulated::Emulated::new(7, settings).unwrap(), ran: Default::default() };
+    let d = Device { device: crate::devices::Emulated::new(7, settings).unwrap(), ran: Default::default() };
     let s: Box<dyn DeviceStream> = d.stream("s");
     launch(&*s, "kernel", &d.call(|| Ok(())), &[], &[]).unwrap();
     std::thread::sleep(Duration::from_millis(50));

@@ -26,9 +26,19 @@ pub fn named(name: &str, threads: usize) -> Ref<ThreadPool> {
             let seed: u64 = name.strip_prefix("seeded:").and_then(|seed| seed.parse().ok()).unwrap_or_else(|| {
                 panic!("WEIR_TEST_POOL is '{name}', expected inline, one, lifo, half or seeded:<n>")
             });
-            ThreadPool::seeded(seed * 1_000_003 + NUMBER.fetch_add(1, Relaxed), threads).unwrap()
+            seeded(seed * 1_000_003 + NUMBER.fetch_add(1, Relaxed), threads)
         }
     }
+}
+
+/// The pool of libweir_testing.
+pub fn seeded(seed: u64, threads: usize) -> Ref<ThreadPool> {
+    let (functions, ctx) = weir_testing::start_seeded(seed, threads).unwrap_or_else(|error| panic!("{error:?}"));
+    // SAFETY: the two types are one source, compiled twice, and the functions keep the contract.
+    let vtable = unsafe { HostVtable::new(std::mem::transmute_copy(&functions), ctx) };
+    let pool = ThreadPool::host(vtable.unwrap(), &ThreadPoolOptions::default());
+    pool.adopt();
+    pool
 }
 
 fn builtin(threads: usize) -> Ref<ThreadPool> {

@@ -69,7 +69,7 @@ pub const POOLS: usize = 6;
 
 /// No pool, one that runs at once, one in a drawn order, and the last ones as WEIR_TEST_POOL says.
 pub fn all_pools() -> [Option<Ref<ThreadPool>>; POOLS] {
-    let seeded = ThreadPool::seeded(5, 3).unwrap();
+    let seeded = pools::seeded(5, 3);
     [None, Some(ThreadPool::inline()), Some(seeded), Some(pools::of(1)), Some(pools::of(2)), Some(pools::of(4))]
 }
 

@@ -83,7 +83,7 @@ impl Stage {
     pub fn seeded(&self, seed: u64) -> Place {
         let pool = match std::env::var_os("WEIR_TEST_POOL") {
             Some(_) => pools::of(3),
-            None => ThreadPool::seeded(seed, 2).unwrap(),
+            None => crate::kit::pools::seeded(seed, 2),
         };
         Place::new(&self.engine, &format!("seeded {seed}"), Some(pool))
     }

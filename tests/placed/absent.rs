@@ -1,5 +1,6 @@
 //! Switches and merges around work on engines: the same as an interpreter that knows neither engines nor graphs.
 
+use crate::kit::emulated::Emulation;
 use crate::kit::integers::Builder;
 use crate::kit::random::Random;
 use crate::kit::run::{cpu, execute, fact};
@@ -7,7 +8,6 @@ use crate::ports::{node_of, number, read, stream_of};
 use crate::wrapped::{Mistake, engine};
 use crate::{checked, control, extent, mix, reports};
 use weir_core::base::{Code, Ref, Result};
-use weir_core::device::emulated::Emulation;
 use weir_core::engine::Engine;
 use weir_core::graph::{CompileOptions, Graph, NodeId, Program, ReportFormat, RunOptions, ValueId};
 

@@ -1,11 +1,11 @@
 //! Constants in the memory of emulated devices: read where they are, and there as long as a device may read them.
 
+use crate::kit::emulated::Emulated;
 use crate::kit::integers::Builder;
 use crate::kit::run::{cpu, execute, fact, tensor};
 use crate::ports::{Own, emulated, number, races, read, stream_of};
 use crate::{checked, mix};
 use weir_core::base::{Code, Ref};
-use weir_core::device::emulated::Emulated;
 use weir_core::engine::{Engine, Tensor};
 use weir_core::graph::{CompileOptions, Program, RunOptions};
 

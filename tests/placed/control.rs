@@ -1,6 +1,7 @@
 //! Branches and loops that are work of one engine: decided by the device, by the host on the device's data, and as on
 //! the CPU.
 
+use crate::kit::emulated::Emulation;
 use crate::kit::integers::Builder;
 use crate::kit::random::Random;
 use crate::kit::run::{cpu, execute, fact, run};
@@ -8,7 +9,6 @@ use crate::ports::{number, read, stream_of};
 use crate::wrapped::{Mistake, engine};
 use crate::{LeftOut, checked, extent, mix, reports, without_each_edge};
 use weir_core::base::{Code, Ref, Result};
-use weir_core::device::emulated::Emulation;
 use weir_core::engine::Engine;
 use weir_core::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions, ValueId};
 

@@ -1,6 +1,7 @@
 //! Programs that are one device's alone, run on streams of it, under its checker.
 
 use crate::control::{drawn, swapping};
+use crate::kit::emulated::Emulated;
 use crate::kit::integers::Builder;
 use crate::kit::random::Random;
 use crate::kit::run::{cpu, fact, run};
@@ -8,7 +9,6 @@ use crate::ports::{emulated, number, races, read, run_on, stream_of};
 use crate::wrapped::{Mistake, engine as wrapped};
 use crate::{INPUTS, Plan, checked, extent, mix, on_the_device, reports};
 use weir_core::base::{Code, Error, Ref};
-use weir_core::device::emulated::Emulated;
 use weir_core::engine::Engine;
 use weir_core::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions, ValueId};
 

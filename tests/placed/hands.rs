@@ -1,5 +1,6 @@
 //! Whose thread does what a device has brought back: never the device's own, which others wait for.
 
+use crate::kit::emulated::Emulation;
 use crate::kit::integers::Builder;
 use crate::kit::pools;
 use crate::kit::run::{cpu, integer, lend, run, tensor};
@@ -8,7 +9,6 @@ use crate::wrapped::{Mistake, engine};
 use std::sync::{Arc, Mutex};
 use weir_core::base::{Ref, Result};
 use weir_core::device::DeviceKind;
-use weir_core::device::emulated::Emulation;
 use weir_core::engine::{Engine, Stream, StreamAttr};
 use weir_core::graph::{CompileOptions, Program, RunOptions};
 use weir_core::kernel::Task;

@@ -2,6 +2,7 @@
 //! goes.
 
 use crate::control::{Draws, compile, ways};
+use crate::kit::emulated::Emulation;
 use crate::kit::integers::Builder;
 use crate::kit::random::Random;
 use crate::kit::run::{cpu, execute, fact, on, run};
@@ -11,10 +12,8 @@ use crate::{checked, extent, reports};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use weir_core::base::{Ref, Result};
-use weir_core::device::emulated::Emulation;
 use weir_core::engine::Engine;
 use weir_core::graph::{CompileOptions, Graph, Program, RunOptions};
-use weir_core::threadpool::ThreadPool;
 
 /// A run with each tensor where the program wants it.
 fn run_at_home(program: &Ref<Program>, inputs: &[i32], options: &RunOptions) -> Result<Vec<i32>> {
@@ -59,7 +58,7 @@ fn random_mixes_of_the_host_and_engines_are_right_and_have_no_races() {
             let homes = [None, Some(&one), Some(&two), Some(&one)][graph as usize % 4];
             there.set_output_engine(1, homes.cloned()).unwrap();
             there.set_input_engine(0, homes.cloned()).unwrap();
-            let pool = (graph % 3 == 1).then(|| ThreadPool::seeded(graph, 2).unwrap());
+            let pool = (graph % 3 == 1).then(|| crate::kit::pools::seeded(graph, 2));
             let program = Program::compile(&there, vec![cpu(), one.clone(), two.clone()], &options).unwrap();
             for round in 0..3 {
                 let inputs = [round, 7 - round, seed as i32];

@@ -86,6 +86,7 @@ fn in_the_other_modes_whoever_runs_the_program_launches() {
 #[test]
 fn all_engines_of_a_kind_have_one_thread_that_launches() {
     let engine = |index| {
+        crate::kit::emulated::register();
         let mut attr = EngineAttr::new(DeviceKind::EMULATED);
         attr.set_thread_mode(ThreadMode::Kind).unwrap();
         emulated_as(index, &attr)

@@ -22,11 +22,11 @@ mod unused;
 mod ways;
 mod wrapped;
 
+use crate::kit::emulated::Emulation;
 use kit::integers::Builder;
 use kit::random::Random;
 use kit::run::{cpu, run};
 use weir_core::base::Ref;
-use weir_core::device::emulated::Emulation;
 use weir_core::engine::Engine;
 use weir_core::graph::{CompileOptions, Program, RunOptions, ValueId};
 use wrapped::{Mistake, Wrapped, engine};

@@ -1,6 +1,7 @@
 //! Loops of which engines do a part and the host does another, and whose iterations overlap.
 
 use crate::control::compile;
+use crate::kit::emulated::Emulation;
 use crate::kit::integers::Builder;
 use crate::kit::run::{cpu, on, run};
 use crate::wrapped::{Mistake, Wrapped, engine};
@@ -8,10 +9,8 @@ use crate::{checked, reports};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use weir_core::base::{Code, Error, Ref};
-use weir_core::device::emulated::Emulation;
 use weir_core::engine::Engine;
 use weir_core::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions};
-use weir_core::threadpool::ThreadPool;
 
 /// The host's work in each iteration, with the counter.
 type Work = Arc<dyn Fn(i32) -> Result<(), Error> + Send + Sync>;
@@ -66,7 +65,7 @@ fn iterations_overlap_as_far_as_was_asked_and_the_values_are_right() {
             let options = CompileOptions { without_segments: seed % 2 == 0, ..CompileOptions::default() };
             let program = compile(&shared(&there, asked, nothing(), |_| ()), &there, &options);
             assert!(at_once(&program).starts_with(&format!("loop 'loop': {asked} of")), "{}", at_once(&program));
-            let pool = (seed % 4 > 1).then(|| ThreadPool::seeded(seed, 1 + seed as usize % 3).unwrap());
+            let pool = (seed % 4 > 1).then(|| crate::kit::pools::seeded(seed, 1 + seed as usize % 3));
             for inputs in [[0, 1, 2], [1, 5, -7], [2, 0, 0], [23, 3, 9], [23, 3, 9]] {
                 let found = run(&program, &inputs, &on(pool.as_ref())).unwrap();
                 assert_eq!(found, shared_by_hand(inputs), "{asked} at once, seed {seed}");
@@ -173,7 +172,7 @@ fn loops_inside_of_loops_overlap_too() {
         let (device, there) = engine("placed-overlap-nested", checked(seed), Mistake::None, 1 + seed as u32 % 2);
         let at_once = [(1, 4), (4, 1), (3, 3), (2, 4)][seed as usize % 4];
         let program = compile(&nested(&there, at_once.0, at_once.1), &there, &CompileOptions::default());
-        let pool = (seed % 3 == 1).then(|| ThreadPool::seeded(seed, 2).unwrap());
+        let pool = (seed % 3 == 1).then(|| crate::kit::pools::seeded(seed, 2));
         for inputs in [[0, 1, 2], [9, 1, 2], [14, -5, 3]] {
             let wanted = run(&expected, &inputs, &RunOptions::default()).unwrap();
             assert_eq!(run(&program, &inputs, &on(pool.as_ref())).unwrap(), wanted, "seed {seed}, {at_once:?}");

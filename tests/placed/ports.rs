@@ -1,6 +1,7 @@
 //! Programs with inputs and outputs in the memory of two emulated devices, that copy straight to one another, under
 //! their checker.
 
+use crate::kit::emulated::{Emulated, Emulation};
 use crate::kit::integers::Builder;
 use crate::kit::random::Random;
 use crate::kit::run::{cpu, execute, fact, integer, lend, scalar, tensor};
@@ -13,7 +14,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 use weir_core::base::{Code, Ref};
 use weir_core::device::DeviceKind;
-use weir_core::device::emulated::{Emulated, Emulation};
 use weir_core::engine::{Engine, EngineAttr, Stream, StreamAttr, Tensor};
 use weir_core::graph::{CompileOptions, NodeId, Program, ReportFormat, RunOptions, ValueId};
 
@@ -45,6 +45,7 @@ impl Drop for Own {
 }
 
 pub fn emulated(index: u32, emulation: Emulation, streams: u32) -> Own {
+    crate::kit::emulated::register();
     let mut attr = EngineAttr::new(DeviceKind::EMULATED);
     attr.device_settings = Some(emulation.settings());
     attr.set_max_streams(streams).unwrap();

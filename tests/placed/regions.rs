@@ -2,6 +2,7 @@
 //! loops, where the device takes all, some or nothing of what it is offered.
 
 use crate::control::{compile, drawn, ways};
+use crate::kit::emulated::{Emulated, Emulation};
 use crate::kit::integers::Builder;
 use crate::kit::random::Random;
 use crate::kit::run::{cpu, execute, fact, run};
@@ -9,7 +10,6 @@ use crate::ports::{emulated, number, races, read, run_on, stream_of};
 use crate::wrapped::{Mistake, engine};
 use crate::{INPUTS, Plan, checked, extent, mix, on_the_device, reports};
 use weir_core::base::{Code, Error, Ref};
-use weir_core::device::emulated::{Emulated, Emulation};
 use weir_core::engine::Engine;
 use weir_core::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions};
 

@@ -1,5 +1,6 @@
 //! Segments: recorded in the second run, submitted as one from then on, with the same results as issued one by one.
 
+use crate::kit::emulated::{Emulated, Emulation};
 use crate::kit::integers::Builder;
 use crate::kit::random::Random;
 use crate::kit::run::{cpu, execute, fact, run};
@@ -8,7 +9,6 @@ use crate::wrapped::{Mistake, engine};
 use crate::{Plan, checked, extent, mix, on_the_device, reports};
 use std::slice::from_ref;
 use weir_core::base::{Ref, Result};
-use weir_core::device::emulated::{Emulated, Emulation};
 use weir_core::engine::Engine;
 use weir_core::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions};
 

@@ -1,12 +1,12 @@
 //! Copies between devices of two kinds, which go through the host's memory: in the order of their streams, and without
 //! races.
 
+use crate::kit::emulated::Emulation;
 use crate::kit::run::{cpu, tensor};
 use crate::ports::{number, read, stream_of};
 use crate::wrapped::{Mistake, engine};
 use crate::{checked, reports};
 use weir_core::base::{Code, Ref};
-use weir_core::device::emulated::Emulation;
 use weir_core::engine::{Stream, Tensor};
 
 /// Copies there and back, on a stream of either side, between other work on it, and nobody waits in between.

@@ -2,6 +2,7 @@
 //! everything.
 
 use crate::control::{Draws, ways};
+use crate::kit::emulated::Emulation;
 use crate::kit::integers::Builder;
 use crate::kit::random::Random;
 use crate::kit::run::{cpu, execute, integer, run, tensor};
@@ -10,7 +11,6 @@ use crate::{checked, reports};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use weir_core::base::{Ref, Result};
-use weir_core::device::emulated::Emulation;
 use weir_core::engine::Engine;
 use weir_core::graph::{CompileOptions, Graph, Program, RunOptions, ValueId};
 use weir_core::kernel::Task;

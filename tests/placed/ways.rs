@@ -1,5 +1,6 @@
 //! Streams or recordings: a program times both and keeps to the better one.
 
+use crate::kit::emulated::{Emulated, Emulation};
 use crate::kit::integers::Builder;
 use crate::kit::run::{cpu, fact, run};
 use crate::ports::{emulated, races};
@@ -7,7 +8,6 @@ use crate::wrapped::{Mistake, engine};
 use crate::{checked, mix, reports};
 use std::time::Instant;
 use weir_core::base::Ref;
-use weir_core::device::emulated::{Emulated, Emulation};
 use weir_core::engine::Engine;
 use weir_core::graph::{CompileOptions, Graph, Program, ReportFormat, RunOptions};
 

@@ -1,13 +1,13 @@
 //! An emulated device behind one that makes a mistake on request: a wait is left out, an event is recorded too soon, a
 //! value is written where another one still is.
 
+use crate::kit::emulated::{Emulated, Emulation};
 use std::any::Any;
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, Weak};
 use weir_core::base::time::Deadline;
 use weir_core::base::{Ref, Result};
-use weir_core::device::emulated::{Emulated, Emulation};
 use weir_core::device::*;
 use weir_core::engine::{Engine, EngineAttr, MemoryMode, ThreadMode};
 use weir_core::memory::View;

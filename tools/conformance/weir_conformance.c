@@ -148,7 +148,8 @@ static int check_device(int argc, char **argv, const weir_conformance_options *o
     int32_t failed = 0;
     weir_engine_kind kind = 0;
     if (argc < 1 || argc > 2 || (argc == 2 && !number(argv[1], UINT32_MAX, &index))) return usage("a device is KIND [INDEX]");
-    weir_status status = weir_engine_kind_from_name(argv[0], &kind);
+    weir_status status = weir_emulated_register();
+    if (status == WEIR_OK) status = weir_engine_kind_from_name(argv[0], &kind);
     if (status == WEIR_OK) status = weir_device_conformance(kind, (uint32_t)index, options, print_line, &p, &failed);
     if (status != WEIR_OK) return trouble("the device cannot be checked", weir_last_error_message());
     return sum_up(&p, failed);

@@ -26,6 +26,7 @@
 
 #include "check.h"
 #include "world.h"
+#include "weir/testing.h"
 
 enum { MAX_JOBS = 8, CHUNK = 40, MAX_ARGUMENTS = 32 };
 
@@ -300,6 +301,7 @@ static int try_many(void) {
 }
 
 int main(int argc, char **argv) {
+    CHECK_OK(weir_emulated_register());
     self = argv[0];
     options.programs = (uint64_t)scale((int)options.programs / (WITH_ASAN ? 4 : under_valgrind() ? 5 : 1));
     for (int i = 1; i < argc; i += 2) {

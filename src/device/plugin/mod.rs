@@ -66,11 +66,13 @@ impl Plugin {
         Ok(Plugin(Arc::new(PluginTable { kind, functions, ctx, adopted, why_none })))
     }
 
-    /// The library's own functions, which need no context.
-    pub(super) fn own(kind: DeviceKind, functions: weir_device_vtable) -> Plugin {
-        debug_assert!(Plugin::check(kind.name(), &functions).is_ok());
-        let (adopted, why_none) = (AtomicBool::new(false), Mutex::new(None));
-        Plugin(Arc::new(PluginTable { kind, functions, ctx: std::ptr::null_mut(), adopted, why_none }))
+    /// The emulated devices of libweir_testing.
+    #[cfg(all(test, not(loom)))]
+    pub fn emulated() -> Plugin {
+        // SAFETY: the two types are one source, compiled twice.
+        let functions = unsafe { std::mem::transmute_copy(&weir_testing::VTABLE) };
+        // SAFETY: they keep the contract, and need no context.
+        unsafe { Plugin::new(DeviceKind::EMULATED, functions, std::ptr::null_mut()) }.unwrap()
     }
 
     /// Refuses a vtable that lacks a function required for devices of the kind with this name. A replacement of the

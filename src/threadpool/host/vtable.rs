@@ -96,6 +96,14 @@ pub struct HostVtable {
 }
 
 impl HostVtable {
+    /// The pool of libweir_testing.
+    #[cfg(all(test, not(loom)))]
+    pub fn seeded(seed: u64, threads: usize) -> Result<HostVtable> {
+        let (functions, ctx) = weir_testing::start_seeded(seed, threads).unwrap_or_else(|error| panic!("{error:?}"));
+        // SAFETY: the two types are one source, compiled twice, and the functions keep the contract.
+        unsafe { HostVtable::new(std::mem::transmute_copy(&functions), ctx) }
+    }
+
     /// Checks that the vtable is usable. The library does not own the context until the pool exists (`Drop`).
     ///
     /// # Safety

@@ -140,16 +140,16 @@ pub(in crate::graph) fn mark_of(mark: &Option<Arc<EventMark>>) -> Result<&Arc<Ev
     mark.as_ref().ok_or_else(|| Error::internal("a wait for work that records nothing"))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::device::DeviceStreamAttr;
-    use crate::device::emulated::{Emulated, Emulation};
+    use crate::device::plugin::Plugin;
+    use crate::device::{DeviceSettings, DeviceStreamAttr, Factory};
 
     #[test]
     fn a_line_is_done_when_an_event_behind_it_was_reached_and_not_before() {
-        let device = Emulated::new(7, Emulation::default()).unwrap();
-        let accelerator = &*device;
+        let device = Plugin::emulated().open(7, &DeviceSettings::default()).unwrap();
+        let accelerator = device.accelerator().unwrap();
         let stream = |number| {
             let stream = accelerator.stream(&DeviceStreamAttr { name: "line", priority: 0 }).unwrap();
             FrameStream::new(stream, (number, 3))

@@ -1,11 +1,11 @@
 //! The emulated device: asynchronous in-order queues, memory that the host cannot touch, and kernels that are host
 //! functions. It serves tests of device code, in this library and in its users' programs, on machines without a device.
 //!
-//! To the library it is a plug-in like any other, through the functions of `vtable`. The code behind them knows the C
-//! structs (`given`) and none of the traits of `device`.
+//! To libweir it is a plug-in like any other, through the functions of `vtable`. The code behind them knows the C structs
+//! (`given`) and nothing of the inside of libweir.
 //!
 //! - `settings`: how it is emulated.
-//! - `space`, and `memory::Reserve`: addresses that the host cannot touch, and the bytes behind them.
+//! - `space`, `reserve`: addresses that the host cannot touch, and the bytes behind them.
 //! - `stream`, `queue`, `event`: submission, and the queues' items.
 //! - `pins`: pinned host memory.
 //! - `kernel`: host functions as kernels.
@@ -43,6 +43,7 @@ mod races;
 mod recorded;
 mod region;
 mod replay;
+mod reserve;
 mod schedule;
 mod settings;
 mod shared;
@@ -58,63 +59,32 @@ mod checker_tests;
 pub use races::{Party, Race, RaceKind};
 pub use settings::Emulation;
 
-use super::plugin::Plugin;
-use super::{Accelerator, Device, DeviceKind, DeviceSettings, Factory};
-use crate::abi::weir_emulated_counters;
-use crate::base::Result;
-use crate::sync::OnceLock;
+use crate::abi::{weir_device_vtable, weir_emulated_counters};
 use shared::SharedDevice;
-use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The factory of emulated devices: one for all, so that they are peers.
-pub fn plugin() -> Plugin {
-    static PLUGIN: OnceLock<Plugin> = OnceLock::new();
-    PLUGIN.get_or_init(|| Plugin::own(DeviceKind::EMULATED, vtable::VTABLE)).clone()
-}
+/// The functions by which libweir knows emulated devices. They need no context.
+pub const VTABLE: weir_device_vtable = vtable::VTABLE;
 
-/// An emulated device, and its diagnostics.
+/// The diagnostics of an emulated device.
 #[derive(Clone, Debug)]
-pub struct Emulated {
-    device: Arc<dyn Device>,
-    shared: Arc<SharedDevice>,
-}
-
-impl Deref for Emulated {
-    type Target = dyn Accelerator + 'static;
-
-    fn deref(&self) -> &Self::Target {
-        self.device.accelerator().unwrap_or_else(|| unreachable!("`of` has asked"))
-    }
-}
+pub struct Emulated(Arc<SharedDevice>);
 
 impl Emulated {
-    /// A device of its own, which no engine shares.
-    pub fn new(index: u32, emulation: Emulation) -> Result<Emulated> {
-        let settings = DeviceSettings { attributes: Some(emulation.settings()), ..DeviceSettings::default() };
-        let device = plugin().open(index, &settings)?;
-        Emulated::of(&device).ok_or_else(|| crate::base::Error::internal("an emulated device that is none"))
-    }
-
-    /// The emulated device behind `device`, if it is one.
-    pub fn of(device: &Arc<dyn Device>) -> Option<Emulated> {
-        let [_, handle] = device.accelerator()?.plugin_identity()?;
-        Some(Emulated { device: Arc::clone(device), shared: check::with_handle(handle)? })
-    }
-
-    pub fn device(&self) -> &Arc<dyn Device> {
-        &self.device
+    /// The emulated device with this native handle, if there is one.
+    pub fn with_handle(handle: u64) -> Option<Emulated> {
+        check::with_handle(usize::try_from(handle).ok()?).map(Emulated)
     }
 
     /// The settings, with defaults filled in.
     pub fn emulation(&self) -> Emulation {
-        self.shared.settings
+        self.0.settings
     }
 
     pub fn counters(&self) -> weir_emulated_counters {
-        let usage = self.shared.space.lock().usage();
-        let state = self.shared.state.lock();
+        let usage = self.0.space.lock().usage();
+        let state = self.0.state.lock();
         weir_emulated_counters {
             struct_size: 0,
             operations: state.counts.operations,
@@ -131,26 +101,26 @@ impl Emulated {
             races: state.races.found(),
             replays: state.counts.replays,
             pageable_copies: state.counts.pageable_copies,
-            pinned_bytes: self.shared.pins.lock().bytes() as u64,
+            pinned_bytes: self.0.pins.lock().bytes() as u64,
             // ORDERING: Relaxed; a count.
-            regions: self.shared.regions.load(Relaxed),
+            regions: self.0.regions.load(Relaxed),
         }
     }
 
     /// How many operations the device has come to, and the numbers of the latest ones, at most `count`, the oldest
     /// first.
     pub fn order(&self, count: usize) -> (u64, Vec<u64>) {
-        let state = self.shared.state.lock();
+        let state = self.0.state.lock();
         (state.order.total(), state.order.latest(count))
     }
 
     /// The checker's reports, in the order in which they were first found. Races that are alike make one report.
     pub fn races(&self) -> Vec<Race> {
-        self.shared.state.lock().races.list().to_vec()
+        self.0.state.lock().races.list().to_vec()
     }
 
     /// Forgets the reports.
     pub fn clear_races(&self) {
-        self.shared.state.lock().races.clear();
+        self.0.state.lock().races.clear();
     }
 }

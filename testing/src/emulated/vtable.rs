@@ -12,6 +12,7 @@ use super::kernel::{EmulatedKernel, text};
 use super::pins::Pins;
 use super::recorded::Recorded;
 use super::region::{CompiledRegion, Form};
+use super::reserve::AddressReserve;
 use super::settings::Emulation;
 use super::shared::SharedDevice;
 use super::space::{self, DeviceSpace};
@@ -21,8 +22,7 @@ use crate::abi::weir_device_capability_flags as C;
 use crate::abi::*;
 use crate::base::text::{fixed, head};
 use crate::base::time::Deadline;
-use crate::base::{Error, Result};
-use crate::memory::AddressReserve;
+use crate::base::{Code, Error, Result};
 use crate::sync::{EventCount, Mutex, OnceLock};
 use std::cell::RefCell;
 use std::ffi::{c_char, c_void};
@@ -48,7 +48,8 @@ const CAPABILITIES: u64 = C::WEIR_DEVICE_OWN_MEMORY as u64
     | C::WEIR_DEVICE_WHOLE_TEXTS as u64
     | C::WEIR_DEVICE_ENDS_IN_CALLBACKS as u64
     | C::WEIR_DEVICE_DIRECT_MEMORY as u64
-    | C::WEIR_DEVICE_REGIONS as u64;
+    | C::WEIR_DEVICE_REGIONS as u64
+    | C::WEIR_DEVICE_NATIVE_HANDLE as u64;
 
 pub(super) const VTABLE: weir_device_vtable = weir_device_vtable {
     struct_size: size_of::<weir_device_vtable>(),
@@ -79,7 +80,7 @@ pub(super) const VTABLE: weir_device_vtable = weir_device_vtable {
     kernel_create: Some(kernel_create),
     kernel_destroy: Some(kernel_destroy),
     launch: None,
-    native_handle: None,
+    native_handle: Some(native_handle),
     release: None,
     host_allocate: Some(host_allocate),
     host_deallocate: Some(host_deallocate),
@@ -198,6 +199,20 @@ unsafe extern "C" fn device_count(_ctx: *mut c_void, out_count: *mut u32) -> i32
 unsafe extern "C" fn device_open(ctx: *mut c_void, index: u32, out_device: *mut *mut c_void) -> i32 {
     // SAFETY: as demanded of the caller.
     unsafe { device_open_with(ctx, index, ptr::null(), 0, out_device) }
+}
+
+unsafe extern "C" fn native_handle(device: *mut c_void, what: u32, _object: *mut c_void, out_handle: *mut u64) -> i32 {
+    answer(|| {
+        if what != weir_device_object_value::WEIR_DEVICE_OBJECT_DEVICE as u32 {
+            return Err(Error::new(
+                Code::Unimplemented,
+                "streams and events of emulated devices have no native handles",
+            ));
+        }
+        // SAFETY: a place of weir's.
+        unsafe { out_handle.write(device.addr() as u64) };
+        Ok(())
+    })
 }
 
 unsafe fn settings_of<'a>(settings: *const c_void, bytes: usize) -> &'a [u8] {

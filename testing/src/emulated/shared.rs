@@ -2,12 +2,13 @@
 #![forbid(unsafe_code)]
 
 use super::pins::Pins;
+use super::reserve::AddressReserve;
 use super::settings::Emulation;
 use super::space::DeviceSpace;
 use super::state::{Asked, Demand, DeviceState};
 use crate::base::time::now_ns;
 use crate::base::{Error, Result};
-use crate::memory::{AddressReserve, View};
+use crate::memory::View;
 use crate::sync::{EventCount, Mutex, MutexGuard, OnceLock};
 use std::ops::Range;
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 use super::operation::{Act, Address, DeviceOperation};
 use super::shared::SharedDevice;
 use crate::base::{Error, Result};
-use crate::device::{Comparison, Predicate};
+use crate::predicate::{Comparison, Predicate};
 
 pub(super) fn run(shared: &SharedDevice, operation: &mut DeviceOperation) -> Result<()> {
     let settings = &shared.settings;

@@ -4,10 +4,11 @@
 
 use super::checker::Ranges;
 use super::kernel::{EmulatedKernel, text};
+use super::reserve::AddressReserve;
 use super::settings::Emulation;
 use crate::abi::{weir_device_region, weir_device_region_node};
 use crate::base::{Code, Desc, Error, Result};
-use crate::memory::{AddressReserve, View};
+use crate::memory::View;
 use smallvec::SmallVec;
 use std::sync::Arc;
 

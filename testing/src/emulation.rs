@@ -2,6 +2,8 @@
 //!
 //! Chapter: Emulated devices.
 #![forbid(unsafe_code)]
+#![allow(non_camel_case_types)]
+
 use std::ffi::c_char;
 
 /// Bits of weir_emulation.flags.

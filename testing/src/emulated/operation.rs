@@ -2,9 +2,10 @@
 #![forbid(unsafe_code)]
 
 use super::region::Form;
+use super::reserve::AddressReserve;
 use crate::base::Error;
-use crate::device::{HostAddress, Predicate};
-use crate::memory::{AddressReserve, View};
+use crate::memory::View;
+use crate::predicate::Predicate;
 use std::sync::Arc;
 
 /// The action of an operation.
@@ -25,6 +26,21 @@ pub(super) enum Act {
     },
     /// Reads the predicate of a branch or loop.
     Read(Predicate),
+}
+
+/// A host address that is valid until the copy is done, for each time that it is made.
+#[derive(Clone, Copy)]
+pub(super) struct HostAddress(usize);
+
+impl HostAddress {
+    /// Of memory that weir vouches for: nobody writes a source meanwhile, and nobody else uses a target.
+    pub(super) fn new(address: usize) -> HostAddress {
+        HostAddress(address)
+    }
+
+    pub(super) fn get(self) -> usize {
+        self.0
+    }
 }
 
 /// The source or target of a copy.

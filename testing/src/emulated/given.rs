@@ -3,6 +3,7 @@
 use super::check;
 use super::checker::Ranges;
 use super::kernel::text;
+use super::operation::HostAddress;
 use super::operation::{Act, Address};
 use super::region::shared_form;
 use super::shared::{SharedDevice, range};
@@ -10,8 +11,8 @@ use crate::abi::weir_device_relation_value as R;
 use crate::abi::weir_device_work_kind_value as K;
 use crate::abi::{weir_device_loop, weir_device_step, weir_device_step_list, weir_device_work, weir_tensor_view};
 use crate::base::{Error, Result};
-use crate::device::{Comparison, HostAddress, Integer, Predicate, Relation};
 use crate::memory::View;
+use crate::predicate::{Comparison, Integer, Predicate, Relation};
 use std::borrow::Cow;
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -147,7 +148,7 @@ impl SharedDevice {
         if device.is_null() {
             return match check::owner(at, bytes) {
                 // SAFETY: the caller that gave the address keeps the memory until the copy is done.
-                None => Ok(Address::Host(unsafe { HostAddress::new(at) })),
+                None => Ok(Address::Host(HostAddress::new(at))),
                 Some(device) => Err(Self::outside(what, at, bytes, &format!("the host's but of {}", device.label))),
             };
         }

@@ -13,7 +13,6 @@ use super::list::{InnerLists, Lists, ReplayStep, StepList, StepPlace};
 use super::operation::{Act, DeviceOperation, OperationCounts};
 use super::schedule::Scheduler;
 use crate::base::Error;
-use crate::device::RecordedBranch;
 use crate::sync::Mutex;
 use std::sync::{Arc, Weak};
 
@@ -178,7 +177,7 @@ impl Replay {
     /// A step's operation has run; `found` is the value that a branch or loop has read.
     pub(super) fn done(&mut self, place: StepPlace, until: u64, found: i64) {
         let list = match &self.lists.all[place.list as usize].inner[place.step as usize] {
-            InnerLists::Branch(branches) => Some(branches[RecordedBranch::chosen(found, branches.len())]),
+            InnerLists::Branch(branches) => Some(branches[chosen(found, branches.len())]),
             InnerLists::Loop(list) => Some(*list).filter(|_| found != 0),
             InnerLists::Again => {
                 self.frames[place.list as usize].again = Some(found != 0);
@@ -252,4 +251,10 @@ impl Replay {
             stock.lock().push(self);
         }
     }
+}
+
+/// Which of so many lists of a branch runs.
+fn chosen(choice: i64, lists: usize) -> usize {
+    let last = lists - 1;
+    usize::try_from(choice).map_or(last, |choice| choice.min(last))
 }

@@ -1,9 +1,71 @@
-//! Comparisons of two numbers in a device's memory: a loop condition that needs no integer written by a kernel, so that
-//! an iteration is a step shorter.
+//! What a device's branch or loop reads from its memory when it begins: an integer, or two numbers that are compared. A
+//! comparison needs no integer that a kernel writes, so that an iteration is a step shorter.
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result, dtype};
 use std::cmp::Ordering;
+
+/// An integer in the device's memory, read when the step begins: the first element of a tensor of bool, u8, s8 or s32.
+#[derive(Clone, Copy, Debug)]
+pub struct Integer {
+    pub address: usize,
+    pub dtype: u32,
+}
+
+/// A loop's condition: an integer that is not 0, or a comparison that holds.
+#[derive(Clone, Copy, Debug)]
+pub enum Predicate {
+    Integer(Integer),
+    Comparison(Comparison),
+}
+
+impl From<Integer> for Predicate {
+    fn from(integer: Integer) -> Predicate {
+        Predicate::Integer(integer)
+    }
+}
+
+impl Predicate {
+    /// The addresses that it reads, with their bytes.
+    pub fn reads(&self) -> impl Iterator<Item = (usize, usize)> {
+        let (addresses, bytes) = match self {
+            Predicate::Integer(integer) => ([integer.address; 2], integer.form().map_or(0, i32::unsigned_abs) as usize),
+            Predicate::Comparison(comparison) => (comparison.addresses, Comparison::BYTES),
+        };
+        let count = if addresses[0] == addresses[1] { 1 } else { 2 };
+        addresses.into_iter().take(count).map(move |address| (address, bytes))
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        match self {
+            Predicate::Integer(integer) => integer.check("its predicate"),
+            Predicate::Comparison(comparison) => comparison.check("its predicate"),
+        }
+    }
+}
+
+impl Integer {
+    /// How to read it: its bytes, negative if signed; `None`: it has another type.
+    pub fn form(&self) -> Option<i32> {
+        match self.dtype {
+            dtype::BOOL | dtype::U8 => Some(1),
+            dtype::S8 => Some(-1),
+            dtype::S32 => Some(4),
+            _ => None,
+        }
+    }
+
+    pub(super) fn check(&self, what: &str) -> Result<()> {
+        let name = dtype::name(self.dtype);
+        let Some(form) = self.form() else {
+            return Err(Error::invalid(format!("{what} is of {name}, expected bool, u8, s8 or s32")));
+        };
+        if self.address.is_multiple_of(form.unsigned_abs() as usize) {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("{what} at {:#x} is not aligned as {name} is", self.address)))
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Relation {

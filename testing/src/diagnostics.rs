@@ -2,30 +2,104 @@
 //!
 //! Chapter: Emulated devices.
 
-use super::argument::out_value;
-use super::guard::guard;
-use super::{handle, versioned};
 use crate::abi::*;
+use crate::argument::out_value;
 use crate::base::text::fixed;
-use crate::base::{Error, Result, with_article};
-use crate::device::DeviceKind;
-use crate::device::emulated::{Emulated, Emulation, Race};
-use crate::engine::{Engine, EngineAttr};
+use crate::base::{Code, Error};
+use crate::emulated::{Emulated, Emulation, Race, VTABLE};
+use crate::library::{self, Result, guard, told};
+use crate::versioned::{self, Versioned};
+use std::ffi::{CStr, c_char};
+use std::ptr;
 
-/// The device of an engine, if it is an emulated one.
-fn emulated(engine: &Engine) -> Result<Emulated> {
-    Emulated::of(engine.device())
-        .ok_or_else(|| Error::precondition(format!("engine is {}, not an emulated one", engine.label())))
+macro_rules! versioned {
+    ($($name:ident : $last:ident : $last_type:ty),* $(,)?) => {
+        // SAFETY: plain repr(C) structs of integers.
+        $(unsafe impl Versioned for $name {
+            const FIRST_SIZE: usize = std::mem::offset_of!($name, $last) + size_of::<$last_type>();
+        })*
+    };
 }
 
-fn check_kind(attr: &EngineAttr) -> Result<()> {
-    match attr.kind {
-        DeviceKind::EMULATED => Ok(()),
-        other => Err(Error::precondition(format!(
-            "attr is for {} engine, only an emulated one has an emulation",
-            with_article(other.name())
-        ))),
+// The last member of each struct in the first published header; later members are optional.
+versioned! {
+    weir_emulation: lose_operation: u64,
+    weir_emulated_race: text: [c_char; 512],
+    weir_emulated_counters: races: u64,
+}
+
+const NAME: &CStr = c"emulated";
+
+static TABLE: weir_device_vtable = VTABLE;
+
+/// The device of an engine, if it is an emulated one.
+///
+/// # Safety
+/// NULL or an engine of the caller's.
+unsafe fn emulated(engine: *const weir_engine) -> Result<Emulated> {
+    if engine.is_null() {
+        return Err(Error::null("engine").into());
     }
+    // SAFETY: integers and characters, for which 0 is a value.
+    let mut info = weir_engine_info { struct_size: size_of::<weir_engine_info>(), ..unsafe { std::mem::zeroed() } };
+    // SAFETY: the caller's engine, and a struct with its size.
+    told(unsafe { library::weir_engine_get_info(engine, &raw mut info) })?;
+    let mut handle = 0;
+    if info.kind == weir_engine_kind_value::WEIR_ENGINE_EMULATED as weir_engine_kind {
+        // SAFETY: the caller's engine, and a place for the answer.
+        told(unsafe { library::weir_engine_get_native_handle(engine, &raw mut handle) })?;
+    }
+    if let Some(found) = Emulated::with_handle(handle) {
+        return Ok(found);
+    }
+    let mut name = [0; 256];
+    // SAFETY: the caller's engine, and as many bytes; the last one stays 0, whatever the name's length.
+    told(unsafe { library::weir_engine_get_name(engine, name.as_mut_ptr(), name.len() - 1, ptr::null_mut()) })?;
+    // SAFETY: it ends with NUL.
+    let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy();
+    Err(Error::precondition(format!("engine is {name}, not an emulated one")).into())
+}
+
+/// # Safety
+/// NULL or an attribute object of the caller's.
+unsafe fn check_kind(attr: *const weir_engine_attr) -> Result<()> {
+    if attr.is_null() {
+        return Err(Error::null("attr").into());
+    }
+    let mut kind = 0;
+    // SAFETY: the caller's object, and a place for the answer.
+    told(unsafe { library::weir_engine_attr_get_kind(attr, &raw mut kind) })?;
+    if kind == weir_engine_kind_value::WEIR_ENGINE_EMULATED as weir_engine_kind {
+        return Ok(());
+    }
+    Err(Error::precondition("attr is not for an emulated engine").into())
+}
+
+/// Registers emulated devices with libweir, as the kind WEIR_ENGINE_EMULATED ("emulated"). Every program that uses them
+/// calls this first; calling it again does nothing. weir_device_load with the path of libweir_testing does the same.
+#[must_use]
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_emulated_register() -> weir_status {
+    guard("weir_emulated_register", || {
+        // SAFETY: the functions keep the contract, and need no context.
+        let status = unsafe { library::weir_device_register(NAME.as_ptr(), 0, &raw const TABLE, ptr::null_mut()) };
+        if status == Code::AlreadyExists.status() { Ok(()) } else { told(status) }
+    })
+}
+
+/// As weir_device_load calls it.
+///
+/// # Safety
+/// libweir's functions for plug-ins.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn weir_device_plugin_init(api: *const weir_device_plugin_api) -> weir_status {
+    // SAFETY: as demanded of the caller.
+    let register = unsafe { api.as_ref() }.and_then(|api| api.device_register);
+    register.map_or(Code::Unimplemented.status(), |register| {
+        // SAFETY: as in `weir_emulated_register`.
+        let status = unsafe { register(NAME.as_ptr(), 0, &raw const TABLE, ptr::null_mut()) };
+        if status == Code::AlreadyExists.status() { 0 } else { status }
+    })
 }
 
 impl From<&Race> for weir_emulated_race {
@@ -62,12 +136,15 @@ pub unsafe extern "C" fn weir_engine_attr_set_emulation(
 ) -> weir_status {
     guard("weir_engine_attr_set_emulation", || {
         // SAFETY: the caller's pointers, as documented.
-        let (attr, given) = unsafe { (handle::borrow_mut(attr, "attr")?, versioned::read(emulation, "emulation")?) };
-        check_kind(attr)?;
+        let given = unsafe {
+            check_kind(attr)?;
+            versioned::read(emulation, "emulation")?
+        };
         let emulation = Emulation::from(given);
         emulation.check().map_err(|error| error.within("emulation"))?;
-        attr.device_settings = Some(emulation.settings());
-        Ok(())
+        let settings = emulation.settings();
+        // SAFETY: the caller's object, and so many bytes.
+        told(unsafe { library::weir_engine_attr_set_device_settings(attr, settings.as_ptr().cast(), settings.len()) })
     })
 }
 
@@ -83,11 +160,13 @@ pub unsafe extern "C" fn weir_engine_attr_get_emulation(
     guard("weir_engine_attr_get_emulation", || {
         // SAFETY: the caller's pointers, as documented.
         unsafe {
-            let attr = handle::borrow(attr, "attr")?;
             check_kind(attr)?;
-            let set = attr.device_settings.as_deref().unwrap_or_default();
-            let emulation = weir_emulation::from(Emulation::of_settings(set)?);
-            versioned::write(out_emulation, &emulation, "out_emulation")
+            let (mut set, mut bytes) = ([0u8; size_of::<weir_emulation>()], 0);
+            let status =
+                library::weir_engine_attr_get_device_settings(attr, set.as_mut_ptr().cast(), set.len(), &raw mut bytes);
+            told(status)?;
+            let emulation = weir_emulation::from(Emulation::of_settings(&set[..bytes.min(set.len())])?);
+            Ok(versioned::write(out_emulation, &emulation, "out_emulation")?)
         }
     })
 }
@@ -104,8 +183,8 @@ pub unsafe extern "C" fn weir_emulated_get_counters(
     guard("weir_emulated_get_counters", || {
         // SAFETY: the caller's pointers, as documented.
         unsafe {
-            let device = emulated(handle::borrow(engine, "engine")?)?;
-            versioned::write(out_counters, &device.counters(), "out_counters")
+            let device = emulated(engine)?;
+            Ok(versioned::write(out_counters, &device.counters(), "out_counters")?)
         }
     })
 }
@@ -126,10 +205,9 @@ pub unsafe extern "C" fn weir_emulated_get_order(
 ) -> weir_status {
     guard("weir_emulated_get_order", || {
         // SAFETY: the caller's pointers, as documented.
-        let (out, engine) = unsafe { (out_value(out_count, "out_count")?, handle::borrow(engine, "engine")?) };
-        let device = emulated(engine)?;
+        let (out, device) = unsafe { (out_value(out_count, "out_count")?, emulated(engine)?) };
         if numbers.is_null() && capacity > 0 {
-            return Err(Error::null("numbers"));
+            return Err(Error::null("numbers").into());
         }
         let (_, order) = device.order(usize::MAX);
         let latest = &order[order.len().saturating_sub(capacity)..];
@@ -159,8 +237,7 @@ pub unsafe extern "C" fn weir_emulated_get_races(
 ) -> weir_status {
     guard("weir_emulated_get_races", || {
         // SAFETY: the caller's pointers, as documented.
-        let (out, engine) = unsafe { (out_value(out_count, "out_count")?, handle::borrow(engine, "engine")?) };
-        let device = emulated(engine)?;
+        let (out, device) = unsafe { (out_value(out_count, "out_count")?, emulated(engine)?) };
         let found: Vec<_> = device.races().iter().map(weir_emulated_race::from).collect();
         if capacity == 0 {
             out.set(found.len());
@@ -170,10 +247,12 @@ pub unsafe extern "C" fn weir_emulated_get_races(
         unsafe { versioned::write_array(races, &[], "races") }?;
         out.set(found.len());
         if capacity < found.len() {
-            return Err(Error::out_of_range(format!("capacity is {capacity}, there are {} reports", found.len())));
+            return Err(
+                Error::out_of_range(format!("capacity is {capacity}, there are {} reports", found.len())).into()
+            );
         }
         // SAFETY: the caller's array, as documented; it has room for all.
-        unsafe { versioned::write_array(races, &found, "races") }
+        Ok(unsafe { versioned::write_array(races, &found, "races") }?)
     })
 }
 
@@ -185,7 +264,7 @@ pub unsafe extern "C" fn weir_emulated_get_races(
 pub unsafe extern "C" fn weir_emulated_clear_races(engine: *mut weir_engine) -> weir_status {
     guard("weir_emulated_clear_races", || {
         // SAFETY: the caller's handle, as documented.
-        emulated(unsafe { handle::borrow(engine, "engine") }?)?.clear_races();
+        unsafe { emulated(engine) }?.clear_races();
         Ok(())
     })
 }

@@ -20,7 +20,7 @@ use super::shared::SharedDevice;
 use super::state::{Asked, BegunOperation, Demand, DeviceState, NextAction};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Result};
-use crate::sync::thread::{self, ThreadGroup, ThreadOrigin};
+use crate::sync::thread;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -51,10 +51,9 @@ impl SharedDevice {
         if state.has_thread {
             return Ok(());
         }
-        let name = format!("weir-emulated{}", self.index);
-        let group = ThreadGroup { origin: ThreadOrigin::Device, name, owner: self.label.clone(), pool: 0 };
         let shared = Arc::clone(self);
-        thread::spawn(&Arc::new(group), None, move || shared.work()).map_err(|error| {
+        let thread = std::thread::Builder::new().name(format!("weir-emulated{}", self.index));
+        thread.spawn(move || shared.work()).map_err(|error| {
             Error::new(Code::ResourceExhausted, format!("cannot start the thread of {}: {error}", self.label))
         })?;
         state.has_thread = true;

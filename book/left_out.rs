@@ -1,0 +1,93 @@
+//! Functions of features that a build leaves out: they are there, as in every build, and fail.
+
+use super::Result;
+use quote::ToTokens;
+use std::fs;
+use std::path::Path;
+use syn::{FnArg, Item, ItemFn, Pat, ReturnType, Type};
+
+/// The files in `src/ffi` whose functions are those of the feature `graph`.
+const GRAPH: &[&str] = &["control", "frames", "graph", "placement", "program", "program_stats", "run"];
+
+/// Those of the feature `engines`.
+const ENGINES: &[&str] = &[
+    "buffer",
+    "conformance",
+    "cuda",
+    "device",
+    "dlpack",
+    "domain",
+    "dynamic",
+    "engine",
+    "event",
+    "kernel",
+    "kernel_cache",
+    "kernel_context",
+    "kernel_named",
+    "memory",
+    "native",
+    "packed",
+    "pinned",
+    "resource",
+    "stream",
+    "sync",
+    "table",
+    "tensor",
+    "transfer",
+    "variable",
+];
+
+/// The sources of the functions of features, for builds without them.
+pub fn write(root: &Path, creators: &str) -> Result<[(&'static str, String); 3]> {
+    let all = |files: &[&str], feature: &str| {
+        files.iter().try_fold(String::new(), |all, file| -> Result<String> {
+            let source = fs::read_to_string(root.join(format!("src/ffi/{file}.rs")))?;
+            Ok(all + &functions(&source, feature)?)
+        })
+    };
+    Ok([
+        ("left_out_engines.rs", all(ENGINES, "engines")?),
+        ("left_out_graph.rs", all(GRAPH, "graph")?),
+        ("left_out_kernels.rs", functions(creators, "kernels")?),
+    ])
+}
+
+fn functions(source: &str, feature: &str) -> Result<String> {
+    let items = syn::parse_file(source)?.items.into_iter();
+    let exported = items.filter_map(|item| match item {
+        Item::Fn(function) if function.sig.abi.is_some() => Some(function),
+        _ => None,
+    });
+    Ok(exported.map(|function| left_out(&function, feature)).collect())
+}
+
+/// As demanded of all functions, an output of pointer type is NULL after the failure. Without a status there is nothing
+/// to be done: there is no object that a release could get. Names are "".
+fn left_out(function: &ItemFn, feature: &str) -> String {
+    let name = function.sig.ident.to_string();
+    let signature = function.sig.to_token_stream();
+    let body = match &function.sig.output {
+        ReturnType::Default => String::new(),
+        ReturnType::Type(_, answer) if matches!(&**answer, Type::Ptr(_)) => "c\"\".as_ptr()".to_owned(),
+        ReturnType::Type(..) => {
+            let outputs = function.sig.inputs.iter().filter_map(output);
+            let outputs = outputs.map(|output| format!("out_ptr({output}, \"{output}\")?; ")).collect::<String>();
+            let outputs = if outputs.is_empty() {
+                String::new()
+            } else {
+                format!("// SAFETY: the caller's pointers, as documented.\n        unsafe {{ {outputs}}}\n        ")
+            };
+            format!("guard(\"{name}\", || {{\n        {outputs}Err(left_out(\"{feature}\"))\n    }})")
+        }
+    };
+    format!("#[unsafe(no_mangle)]\npub {signature} {{\n    {body}\n}}\n\n")
+}
+
+/// The name of a parameter that is a pointer to a pointer to be written.
+fn output(parameter: &FnArg) -> Option<String> {
+    let FnArg::Typed(parameter) = parameter else { return None };
+    let (Pat::Ident(name), Type::Ptr(outer)) = (&*parameter.pat, &*parameter.ty) else { return None };
+    let is_pointer = matches!(&*outer.elem, Type::Ptr(inner) if inner.mutability.is_some());
+    let name = name.ident.to_string();
+    (outer.mutability.is_some() && is_pointer && name.starts_with("out_")).then_some(name)
+}
