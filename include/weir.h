@@ -24,7 +24,7 @@
  *
  * Three programs
  *
- * Run a kernel: one of weir's own, in place. A C function becomes one with weir_kernel_create_host.
+ * Run a kernel: a built-in one, in place. A C function becomes a kernel with weir_kernel_create_host.
  *
  *     #include <stdio.h>
  *     #include <weir/ops.h>
@@ -58,7 +58,8 @@
  *         if (weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &cpu) || weir_graph_create("steps", &graph) ||
  *             weir_graph_add_task(graph, "after", say, "then", NULL, 0, &after) ||
  *             weir_graph_add_task(graph, "before", say, "first", NULL, 0, &before) ||
- *             weir_graph_add_control_edge(graph, before, after) || weir_graph_compile(graph, &cpu, 1, NULL, &program) ||
+ *             weir_graph_add_control_edge(graph, before, after) ||
+ *             weir_graph_compile(graph, &cpu, 1, NULL, &program) ||
  *             weir_program_run(program, NULL, NULL, 0, NULL, 0, NULL)) return puts(weir_last_error_message()), 1;
  *         return 0;
  *     }
@@ -125,8 +126,8 @@
  *     weir/memory.h        memory, buffer, pinned memory
  *     weir/task_group.h    task group
  *     weir/control.h       control flow, loops of single nodes
- *     weir/ops.h           products, elements, moving elements, rows and columns, convolution, recurrent cells,
- *                          kernel cache, matrix products without an engine
+ *     weir/ops.h           matrix products, elementwise, data movement, reductions and normalisation, convolution,
+ *                          recurrent cells, kernel cache, matrix products without an engine
  *     weir/resource.h      resources, variable, lookup table
  *     weir/inspect.h       drawings and reports, statistics, costs of a pool, memory figures, runtime
  *     weir/device.h        device, native handles
@@ -388,8 +389,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_run_get_failure(const weir_run *run, we
 /* ---- Thread pool --------------------------------------------------------------------------------------------------
  * A pool is yours: fill a weir_threadpool_vtable with parallel_for, schedule or both, and weir runs all work on it.
  * NULL stands for "the calling thread" wherever a pool is asked for, but for an engine whose thread mode says
- * otherwise. What counts first: the pool of the call, then of the stream, then of the engine, then the caller. weir
- * never waits for a closure that your pool has not begun.
+ * otherwise. The pool of the call counts first, then the stream's, then the engine's, then the caller. weir never
+ * waits for a closure that your pool has not begun.
  */
 
 /** For weir_threadpool_options.spin_ns: threads without work sleep at once. */
@@ -1667,7 +1668,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_async_scope_begin_in(const weir_domain 
 
 /* ---- Kernel -------------------------------------------------------------------------------------------------------
  * A kernel is a function over tensors with a checked signature: a C function of yours, which sees its call through a
- * weir_kernel_context, one that a device knows by name, or one of weir's own (weir/ops.h).
+ * weir_kernel_context, one that a device knows by name, or a built-in one (weir/ops.h).
  */
 
 /** Flags of a host kernel. */
