@@ -24,53 +24,42 @@
  *
  * Three programs
  *
- * Run a kernel: a C function as a kernel on an engine of the CPU.
+ * Run a kernel: a built-in one, in place. A C function becomes a kernel with weir_kernel_create_host.
  *
  *     #include <stdio.h>
- *     #include <weir.h>
- *
- *     static int32_t twice(void *user, weir_kernel_context *call) {
- *         const weir_tensor_view *in, *out;
- *         size_t n;
- *         (void)user;
- *         if (weir_kernel_context_get_inputs(call, &in, &n) || weir_kernel_context_get_outputs(call, &out, &n))
- *             return WEIR_INTERNAL;
- *         for (int i = 0; i < 4; i++) ((float *)out->data)[i] = 2 * ((const float *)in->data)[i];
- *         return WEIR_OK;
- *     }
+ *     #include <weir/ops.h>
  *
  *     int main(void) {
  *         const weir_tensor_desc four = {.dtype = WEIR_F32, .rank = 1, .dims = {4}};
- *         const weir_host_kernel_desc desc = {.struct_size = sizeof desc, .name = "twice", .compute = twice,
- *             .num_inputs = 1, .num_outputs = 1, .outputs = &four};
- *         float numbers[] = {1, 2, 3, 4}, result[4];
- *         const weir_memory from = {.struct_size = sizeof from, .data = numbers};
- *         const weir_memory into = {.struct_size = sizeof into, .data = result};
- *         weir_engine *cpu; weir_stream *stream; weir_kernel *kernel; weir_tensor *in, *out;
+ *         const weir_eltwise_desc relu = {.struct_size = sizeof relu, .op = WEIR_ELTWISE_RELU};
+ *         float numbers[] = {-1, 2, -3, 4};
+ *         const weir_memory memory = {.struct_size = sizeof memory, .data = numbers};
+ *         weir_engine *cpu; weir_stream *stream; weir_kernel *kernel; weir_tensor *tensor;
  *         if (weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &cpu) ||
- *             weir_stream_create(cpu, WEIR_STREAM_DEFAULT, NULL, &stream) || weir_kernel_create_host(cpu, &desc, &kernel) ||
- *             weir_tensor_create(cpu, &four, &from, &in) || weir_tensor_create(cpu, &four, &into, &out) ||
- *             weir_enqueue(stream, kernel, &in, 1, &out, 1)) return puts(weir_last_error_message()), 1;
- *         printf("%g %g %g %g\n", result[0], result[1], result[2], result[3]);
+ *             weir_stream_create(cpu, WEIR_STREAM_DEFAULT, NULL, &stream) ||
+ *             weir_kernel_create_eltwise(cpu, &relu, NULL, &kernel) ||
+ *             weir_tensor_create(cpu, &four, &memory, &tensor) ||
+ *             weir_enqueue(stream, kernel, &tensor, 1, &tensor, 1)) return puts(weir_last_error_message()), 1;
+ *         printf("%g %g %g %g\n", numbers[0], numbers[1], numbers[2], numbers[3]);
  *         return 0; // a longer program releases what it has created
  *     }
  *
- * Run a graph: built once, compiled once, run as often as you like. Here "work" is a task; kernels are added alike.
+ * Run a graph: built once, compiled once, run as often as you like. Here its nodes are tasks; kernels are added alike.
  *
  *     #include <stdio.h>
  *     #include <weir.h>
  *
- *     static int32_t work(void *text) {
- *         return puts((const char *)text) < 0 ? WEIR_UNKNOWN : WEIR_OK;
+ *     static int32_t say(void *text) {
+ *         return puts(text) < 0 ? WEIR_UNKNOWN : WEIR_OK;
  *     }
  *
  *     int main(void) {
- *         static char first[] = "first", second[] = "then";
  *         weir_engine *cpu; weir_graph *graph; weir_program *program; weir_node before, after;
  *         if (weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &cpu) || weir_graph_create("steps", &graph) ||
- *             weir_graph_add_task(graph, "after", work, second, NULL, 0, &after) ||
- *             weir_graph_add_task(graph, "before", work, first, NULL, 0, &before) ||
- *             weir_graph_add_control_edge(graph, before, after) || weir_graph_compile(graph, &cpu, 1, NULL, &program) ||
+ *             weir_graph_add_task(graph, "after", say, "then", NULL, 0, &after) ||
+ *             weir_graph_add_task(graph, "before", say, "first", NULL, 0, &before) ||
+ *             weir_graph_add_control_edge(graph, before, after) ||
+ *             weir_graph_compile(graph, &cpu, 1, NULL, &program) ||
  *             weir_program_run(program, NULL, NULL, 0, NULL, 0, NULL)) return puts(weir_last_error_message()), 1;
  *         return 0;
  *     }
@@ -137,8 +126,8 @@
  *     weir/memory.h        memory, buffer, pinned memory
  *     weir/task_group.h    task group
  *     weir/control.h       control flow, loops of single nodes
- *     weir/ops.h           products, elements, moving elements, rows and columns, convolution, recurrent cells,
- *                          kernel cache, matrix products without an engine
+ *     weir/ops.h           matrix products, elementwise, data movement, reductions and normalisation, convolution,
+ *                          recurrent cells, kernel cache, matrix products without an engine
  *     weir/resource.h      resources, variable, lookup table
  *     weir/inspect.h       drawings and reports, statistics, costs of a pool, memory figures, runtime
  *     weir/device.h        device, native handles
@@ -401,8 +390,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_stream_get_failure(const weir_stream *s
 /* ---- Thread pool --------------------------------------------------------------------------------------------------
  * A pool is yours: fill a weir_threadpool_vtable with parallel_for, schedule or both, and weir runs all work on it.
  * NULL stands for "the calling thread" wherever a pool is asked for, but for an engine whose thread mode says
- * otherwise. What counts first: the pool of the call, then of the stream, then of the engine, then the caller. weir
- * never waits for a closure that your pool has not begun.
+ * otherwise. The pool of the call counts first, then the stream's, then the engine's, then the caller. weir never
+ * waits for a closure that your pool has not begun.
  */
 
 /** For weir_threadpool_options.spin_ns: threads without work sleep at once. */
@@ -1680,7 +1669,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_async_scope_begin_in(const weir_domain 
 
 /* ---- Kernel -------------------------------------------------------------------------------------------------------
  * A kernel is a function over tensors with a checked signature: a C function of yours, which sees its call through a
- * weir_kernel_context, one that a device knows by name, or one of weir's own (weir/ops.h).
+ * weir_kernel_context, one that a device knows by name, or a built-in one (weir/ops.h).
  */
 
 /** Flags of a host kernel. */

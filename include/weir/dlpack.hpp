@@ -27,6 +27,7 @@ struct dlpack_deleter {
 
 /// An exported tensor. To pass it on, release it: `exported.release()`.
 using dlpack_tensor = std::unique_ptr<DLManagedTensorVersioned, detail::dlpack_deleter<DLManagedTensorVersioned>>;
+/// The same in the form without a version.
 using dlpack_legacy_tensor = std::unique_ptr<DLManagedTensor, detail::dlpack_deleter<DLManagedTensor>>;
 
 /// The same memory for another library; `producer` (may be empty) writes it. See weir_tensor_to_dlpack.

@@ -73,23 +73,33 @@ public:
     }
 };
 
-namespace detail {
-
-// Getters of engines' settings, for those of a caller and for those of an engine.
+/// The getters of engine_attr and engine_attr_view.
 template <class Self>
 class engine_settings {
 public:
     weir_engine_kind kind() const { return detail::value<weir_engine_kind>(weir_engine_attr_get_kind, raw()); }
-    weir::threadpool threadpool() const { return lent<weir::threadpool>(weir_engine_attr_get_threadpool, raw()); }
-    weir::domain domain() const { return lent<weir::domain>(weir_engine_attr_get_domain, raw()); }
-    weir::allocator allocator() const { return lent<weir::allocator>(weir_engine_attr_get_allocator, raw()); }
-    std::string name() const { return text(weir_engine_attr_get_name, raw()); }
-    weir_thread_mode thread_mode() const { return value<weir_thread_mode>(weir_engine_attr_get_thread_mode, raw()); }
-    std::uint32_t thread_count() const { return value<std::uint32_t>(weir_engine_attr_get_thread_count, raw()); }
-    std::uint32_t max_streams() const { return value<std::uint32_t>(weir_engine_attr_get_max_streams, raw()); }
-    std::uint64_t memory_limit() const { return value<std::uint64_t>(weir_engine_attr_get_memory_limit, raw()); }
-    std::uint64_t pinned_limit() const { return value<std::uint64_t>(weir_engine_attr_get_pinned_limit, raw()); }
-    weir_memory_mode memory_mode() const { return value<weir_memory_mode>(weir_engine_attr_get_memory_mode, raw()); }
+    weir::threadpool threadpool() const {
+        return detail::lent<weir::threadpool>(weir_engine_attr_get_threadpool, raw());
+    }
+    weir::domain domain() const { return detail::lent<weir::domain>(weir_engine_attr_get_domain, raw()); }
+    weir::allocator allocator() const { return detail::lent<weir::allocator>(weir_engine_attr_get_allocator, raw()); }
+    std::string name() const { return detail::text(weir_engine_attr_get_name, raw()); }
+    weir_thread_mode thread_mode() const {
+        return detail::value<weir_thread_mode>(weir_engine_attr_get_thread_mode, raw());
+    }
+    std::uint32_t thread_count() const {
+        return detail::value<std::uint32_t>(weir_engine_attr_get_thread_count, raw());
+    }
+    std::uint32_t max_streams() const { return detail::value<std::uint32_t>(weir_engine_attr_get_max_streams, raw()); }
+    std::uint64_t memory_limit() const {
+        return detail::value<std::uint64_t>(weir_engine_attr_get_memory_limit, raw());
+    }
+    std::uint64_t pinned_limit() const {
+        return detail::value<std::uint64_t>(weir_engine_attr_get_pinned_limit, raw());
+    }
+    weir_memory_mode memory_mode() const {
+        return detail::value<weir_memory_mode>(weir_engine_attr_get_memory_mode, raw());
+    }
     weir_wait_policy wait_policy() const {
         std::uint64_t ignored = 0;
         weir_wait_policy policy{};
@@ -116,26 +126,29 @@ private:
     const weir_engine_attr *raw() const { return static_cast<const Self &>(*this).get(); }
 };
 
+/// The getters of stream_attr and stream_attr_view.
 template <class Self>
 class stream_settings {
 public:
-    weir_engine_kind kind() const { return value<weir_engine_kind>(weir_stream_attr_get_kind, raw()); }
-    weir::threadpool threadpool() const { return lent<weir::threadpool>(weir_stream_attr_get_threadpool, raw()); }
-    bool asynchronous() const { return value<std::int32_t>(weir_stream_attr_get_asynchronous, raw()) != 0; }
-    std::uint64_t spin_ns() const { return value<std::uint64_t>(weir_stream_attr_get_spin_ns, raw()); }
-    std::int32_t priority() const { return value<std::int32_t>(weir_stream_attr_get_priority, raw()); }
-    std::string name() const { return text(weir_stream_attr_get_name, raw()); }
+    weir_engine_kind kind() const { return detail::value<weir_engine_kind>(weir_stream_attr_get_kind, raw()); }
+    weir::threadpool threadpool() const {
+        return detail::lent<weir::threadpool>(weir_stream_attr_get_threadpool, raw());
+    }
+    bool asynchronous() const { return detail::value<std::int32_t>(weir_stream_attr_get_asynchronous, raw()) != 0; }
+    std::uint64_t spin_ns() const { return detail::value<std::uint64_t>(weir_stream_attr_get_spin_ns, raw()); }
+    std::int32_t priority() const { return detail::value<std::int32_t>(weir_stream_attr_get_priority, raw()); }
+    std::string name() const { return detail::text(weir_stream_attr_get_name, raw()); }
 
 private:
     const weir_stream_attr *raw() const { return static_cast<const Self &>(*this).get(); }
 };
 
-} // namespace detail
-
 /// The settings that an engine was made with; they live as long as the engine.
-class engine_attr_view : public detail::engine_settings<engine_attr_view> {
+class engine_attr_view : public engine_settings<engine_attr_view> {
 public:
+    /// A view of what weir_engine_get_attr lends.
     explicit engine_attr_view(const weir_engine_attr *raw) noexcept : raw_(raw) {}
+    /// The settings as C sees them.
     const weir_engine_attr *get() const noexcept { return raw_; }
 
 private:
@@ -143,9 +156,11 @@ private:
 };
 
 /// The settings that a stream was made with; they live as long as the stream.
-class stream_attr_view : public detail::stream_settings<stream_attr_view> {
+class stream_attr_view : public stream_settings<stream_attr_view> {
 public:
+    /// A view of what weir_stream_get_attr lends.
     explicit stream_attr_view(const weir_stream_attr *raw) noexcept : raw_(raw) {}
+    /// The settings as C sees them.
     const weir_stream_attr *get() const noexcept { return raw_; }
 
 private:
@@ -153,7 +168,7 @@ private:
 };
 
 /// Settings for an engine of one kind.
-class engine_attr : public owned<weir_engine_attr>, public detail::engine_settings<engine_attr> {
+class engine_attr : public owned<weir_engine_attr>, public engine_settings<engine_attr> {
 public:
     using owned::owned;
     explicit engine_attr(weir_engine_kind kind = WEIR_ENGINE_CPU) {
@@ -234,7 +249,9 @@ public:
 
     /// As texts say it: "cpu:0", in a domain "torch/cpu:0".
     std::string name() const { return detail::text(weir_engine_get_name, get()); }
+    /// The kind that the engine was made of.
     weir_engine_kind kind() const { return info().kind; }
+    /// The number of its device among those of the kind.
     std::uint32_t index() const { return info().index; }
     weir::threadpool threadpool() const {
         return detail::lent<weir::threadpool>(weir_engine_get_threadpool, get());
@@ -269,7 +286,7 @@ public:
 };
 
 /// Settings for a stream on an engine of one kind.
-class stream_attr : public owned<weir_stream_attr>, public detail::stream_settings<stream_attr> {
+class stream_attr : public owned<weir_stream_attr>, public stream_settings<stream_attr> {
 public:
     using owned::owned;
     explicit stream_attr(weir_engine_kind kind = WEIR_ENGINE_CPU) {

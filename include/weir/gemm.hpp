@@ -16,12 +16,16 @@ namespace weir {
 /// A row-major matrix in your memory, `stride` elements from row to row. t() is its transpose; nothing moves.
 template <class T>
 struct matrix {
-    T *data;
-    std::int64_t rows, columns, stride;
-    bool transposed = false;
+    T *data;                 ///< The first element.
+    std::int64_t rows;       ///< As it lies in memory.
+    std::int64_t columns;    ///< As it lies in memory.
+    std::int64_t stride;     ///< Elements from row to row, at least `columns`.
+    bool transposed = false; ///< Whether the transpose is meant.
 
+    /// Rows without a gap.
     matrix(T *data, std::int64_t rows, std::int64_t columns) noexcept
         : matrix(data, rows, columns, columns > 0 ? columns : 1) {}
+    /// Rows that are `stride` elements apart.
     matrix(T *data, std::int64_t rows, std::int64_t columns, std::int64_t stride) noexcept
         : data(data), rows(rows), columns(columns), stride(stride) {}
     /// A matrix to write is one to read, too.
@@ -30,27 +34,30 @@ struct matrix {
         : data(other.data), rows(other.rows), columns(other.columns), stride(other.stride),
           transposed(other.transposed) {}
 
+    /// The transpose, over the same memory.
     matrix t() const noexcept {
         matrix other = *this;
         other.transposed = !transposed;
         return other;
     }
+    /// Rows of what is meant.
     std::int64_t height() const noexcept { return transposed ? columns : rows; }
+    /// Columns of what is meant.
     std::int64_t width() const noexcept { return transposed ? rows : columns; }
 };
 
 /// C = alpha * A * B + beta * C
 struct gemm_scale {
-    float alpha = 1.0f;
-    float beta = 0.0f;
+    float alpha = 1.0f; ///< Of the product.
+    float beta = 0.0f;  ///< Of C as it was; with 0 C is not read.
 };
 
 /// What an integer product has besides: zero points of A and B, and what is added to C.
 struct gemm_integers {
-    std::int32_t ao = 0;
-    std::int32_t bo = 0;
-    weir_gemm_offset offsetc = WEIR_GEMM_OFFSET_FIXED;
-    const std::int32_t *co = nullptr;
+    std::int32_t ao = 0;                                ///< Zero point of A, a value of its type.
+    std::int32_t bo = 0;                                ///< Zero point of B, a value of its type.
+    weir_gemm_offset offsetc = WEIR_GEMM_OFFSET_FIXED;  ///< What `co` has: one number, a row or a column.
+    const std::int32_t *co = nullptr;                   ///< What is added to C; nullptr for nothing.
 };
 
 namespace detail {

@@ -88,6 +88,7 @@ public:
              const run_options &options = {}) const {
         check(weir_program_run(*this, stream, inputs.data(), inputs.size(), outputs.data(), outputs.size(), &options));
     }
+    /// As run on an empty stream: in this thread, with the pool's help, and done at the return.
     void run(list<weir_tensor *> inputs, list<weir_tensor *> outputs,
              const run_options &options = {}) const {
         run(stream(), inputs, outputs, options);
@@ -116,7 +117,9 @@ public:
         check(weir_program_get_info(*this, &info));
         return info;
     }
+    /// Name, type and shape of input `i`. Throws OUT_OF_RANGE.
     weir_port_info input(std::size_t i) const { return port(WEIR_PORT_INPUT, i); }
+    /// Name, type and shape of output `i`. Throws OUT_OF_RANGE.
     weir_port_info output(std::size_t i) const { return port(WEIR_PORT_OUTPUT, i); }
     std::string dump(weir_dump_format format) const {
         return detail::text(weir_program_dump, get(), format);
@@ -169,8 +172,9 @@ public:
 
     /// A kernel call in the graph: the node, for control edges, and its outputs, for the inputs of others.
     struct call {
-        weir_node node;
-        std::vector<weir_value> outputs;
+        weir_node node;                  ///< For control edges.
+        std::vector<weir_value> outputs; ///< For the inputs of other nodes.
+        /// One of the outputs. Throws std::out_of_range.
         weir_value output(std::size_t i = 0) const { return outputs.at(i); }
     };
 

@@ -29,7 +29,9 @@ namespace weir {
 /// A weir call that failed: its code, and as what() the text that names the call, the argument and the cause.
 class error : public std::runtime_error {
 public:
+    /// A failure with a text of the caller's.
     error(weir_status code, const std::string &text) : std::runtime_error(text), code_(code) {}
+    /// The status that the call returned.
     weir_status code() const noexcept { return code_; }
 
 private:
@@ -151,6 +153,7 @@ inline std::size_t dtype_size(weir_dtype dtype) { return detail::value<std::size
 
 /// A failure, with the names of the nodes that were not begun because of it.
 struct failure : weir_failure {
+    /// In the order of the program.
     std::vector<std::string> nodes_not_run;
     /// As what could be thrown; empty if there is none.
     std::optional<error> as_error() const {
@@ -194,17 +197,22 @@ public:
     owned() noexcept = default;
     /// Takes over what the caller owns, as C calls hand it out; nullptr makes an empty handle.
     explicit owned(Raw *raw) noexcept : raw_(raw) {}
+    /// Takes over the object; `other` is empty then.
     owned(owned &&other) noexcept : raw_(other.detach()) {}
+    /// Gives up its own object for that of `other`, which is empty then.
     owned &operator=(owned &&other) noexcept {
         owned(std::move(other)).swap(*this);
         return *this;
     }
     ~owned() { detail::drop(raw_); }
 
+    /// The object as C sees it; the handle keeps it.
     Raw *get() const noexcept { return raw_; }
+    /// As get(), for calls of the C interface.
     operator Raw *() const noexcept { return raw_; }
     /// Leaves the handle empty; the caller owns the object now.
     Raw *detach() noexcept { return std::exchange(raw_, nullptr); }
+    /// Exchanges the objects of the two handles.
     void swap(owned &other) noexcept { std::swap(raw_, other.raw_); }
 
 protected:
@@ -221,8 +229,11 @@ class shared : public owned<Raw> {
 public:
     using owned<Raw>::owned;
     shared() noexcept = default;
+    /// Takes over the reference.
     shared(shared &&) noexcept = default;
+    /// Takes over the reference, and gives up its own.
     shared &operator=(shared &&) noexcept = default;
+    /// Takes one more reference; an empty handle stays empty.
     shared(const shared &other) : owned<Raw>(other.get()) {
         // A reference that could not be had is not this handle's to give up.
         if (!other) return;
@@ -230,6 +241,7 @@ public:
         if (status != WEIR_OK) this->detach();
         check(status);
     }
+    /// Takes one more reference, and gives up its own.
     shared &operator=(const shared &other) {
         shared(other).swap(*this);
         return *this;
@@ -259,10 +271,15 @@ Handle lent(weir_status (*getter)(const Object *, Raw **), const Object *object)
 template <class T>
 class list {
 public:
+    /// Of `size` items at `data`.
     list(const T *data, std::size_t size) noexcept : data_(data), size_(size) {}
+    /// Of items in braces, which live until the call returns.
     list(std::initializer_list<T> items) noexcept : list(items.begin(), items.size()) {}
+    /// Of the items of a vector, which must outlive it.
     list(const std::vector<T> &items) noexcept : list(items.data(), items.size()) {}
+    /// The first item.
     const T *data() const noexcept { return data_; }
+    /// How many there are.
     std::size_t size() const noexcept { return size_; }
 
 private:

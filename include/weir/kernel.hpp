@@ -171,7 +171,9 @@ public:
 /// What the body of a host kernel sees of the call it serves. Valid until the body returns.
 class kernel_context {
 public:
+    /// Of the call that C hands to a kernel's function.
     explicit kernel_context(weir_kernel_context *raw) noexcept : raw_(raw) {}
+    /// The call as C sees it.
     weir_kernel_context *get() const noexcept { return raw_; }
 
     const weir_tensor_view &input(std::size_t i) const { return view(weir_kernel_context_get_inputs, i); }
@@ -228,8 +230,11 @@ private:
 /// let go of untold has failed.
 class completion {
 public:
+    /// Of the completion that C hands to an asynchronous kernel.
     explicit completion(weir_completion *raw) noexcept : raw_(raw) {}
+    /// Takes it over.
     completion(completion &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+    /// Exchanges the two.
     completion &operator=(completion &&other) noexcept {
         std::swap(raw_, other.raw_);
         return *this;
@@ -372,8 +377,9 @@ public:
         desc.axis = axis;
         return described(weir_kernel_create_quantize, on, desc, options);
     }
-    static kernel dequantize(const engine &on, weir_dtype to = WEIR_F32, std::uint64_t flags = 0, std::int32_t axis = -1,
-                             const kernel_options &options = {}) {
+    /// As quantize, with WEIR_QUANTIZE_DEQUANTIZE.
+    static kernel dequantize(const engine &on, weir_dtype to = WEIR_F32, std::uint64_t flags = 0,
+                             std::int32_t axis = -1, const kernel_options &options = {}) {
         return quantize(on, to, flags | WEIR_QUANTIZE_DEQUANTIZE, axis, options);
     }
     /// Dimension i of the output is dimension permutation[i] of the input; an empty list turns the order round.
@@ -423,9 +429,11 @@ public:
         desc.gate_order = order;
         return described(weir_kernel_create_gru, on, desc, options);
     }
+    /// As binary, with WEIR_BINARY_ADD.
     static kernel add(const engine &on, const kernel_options &options = {}) {
         return binary(on, WEIR_BINARY_ADD, options);
     }
+    /// As eltwise, with WEIR_ELTWISE_RELU.
     static kernel relu(const engine &on, const kernel_options &options = {}) {
         return eltwise(on, WEIR_ELTWISE_RELU, 0, 0, options);
     }
@@ -434,6 +442,7 @@ public:
         desc.axis = axis;
         return builtin(weir_kernel_create_softmax, on, &desc, options);
     }
+    /// As reduce, with WEIR_REDUCE_ARGMAX and one axis.
     static kernel argmax(const engine &on, std::int32_t axis = -1, const kernel_options &options = {}) {
         return reduce(on, WEIR_REDUCE_ARGMAX, {axis}, 0, options);
     }
@@ -443,8 +452,11 @@ public:
         check(weir_kernel_get_info(*this, &info));
         return info;
     }
+    /// The kernel's name, as texts say it.
     std::string name() const { return info().name; }
+    /// How many tensors it reads.
     std::size_t num_inputs() const { return info().num_inputs; }
+    /// How many tensors it writes.
     std::size_t num_outputs() const { return info().num_outputs; }
     /// What the outputs look like for inputs of these types and shapes.
     std::vector<weir_tensor_desc> infer(list<weir_tensor_desc> inputs) const {
@@ -455,8 +467,8 @@ public:
 
     /// A kernel that only the engine's device knows, with outputs that are always the same.
     static kernel named(const engine &on, const std::string &operation, std::size_t num_inputs,
-                        list<weir_tensor_desc> outputs, const void *attributes = nullptr, std::size_t attributes_bytes = 0,
-                        const kernel_options &options = {}) {
+                        list<weir_tensor_desc> outputs, const void *attributes = nullptr,
+                        std::size_t attributes_bytes = 0, const kernel_options &options = {}) {
         auto desc = sized<weir_named_kernel_desc>();
         desc.operation = operation.c_str();
         desc.attributes = attributes;

@@ -1,4 +1,4 @@
-/* weir/ops.h: weir's own kernels, and products without an engine
+/* weir/ops.h: the built-in kernels, and products without an engine
  *
  * Generated from src/abi and src/ffi by cbindgen; do not edit.
  * SPDX-License-Identifier: MIT OR Apache-2.0
@@ -10,14 +10,14 @@
 #include "../weir.h"
 
 /** @file weir/ops.h
- * weir's own kernels, and products without an engine. */
+ * the built-in kernels, and products without an engine. */
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* ---- Products -----------------------------------------------------------------------------------------------------
- * Products of matrices of floats and of bytes, with weights packed once.
+/* ---- Matrix products ----------------------------------------------------------------------------------------------
+ * Matrix products in f32, f16, bf16 and int8, with weights packed once.
  */
 
 /** Flags of weir_packed_weights_desc. */
@@ -106,7 +106,7 @@ typedef struct weir_matmul_desc {
 } weir_matmul_desc;
 
 /**
- * Matrix product of bytes: C[..., M, N] = saturate(round(scale * scales[N] * ((A[..., M, K] - zero_a) * (B[K, N] -
+ * int8 matrix product: C[..., M, N] = saturate(round(scale * scales[N] * ((A[..., M, K] - zero_a) * (B[K, N] -
  * zero_b) + bias[N])) + zero_c), with A of u8 or s8 and B of s8.
  *
  * The sums of products are exact for every K on every processor, and then saturate at 32 bits. Without scales, and
@@ -203,8 +203,8 @@ WEIR_NODISCARD
 weir_status weir_packed_weights_get_size(const weir_packed_weights *weights,
                                          size_t *out_bytes);
 
-/* ---- Elements -----------------------------------------------------------------------------------------------------
- * Functions of one element or two, selection, conversion and quantization.
+/* ---- Elementwise --------------------------------------------------------------------------------------------------
+ * Unary and binary functions, selection, conversion and quantization.
  */
 
 /** Binary elementwise functions. */
@@ -440,7 +440,7 @@ weir_status weir_kernel_create_quantize(weir_engine *engine,
                                         const weir_kernel_options *options,
                                         weir_kernel **out_kernel);
 
-/* ---- Moving elements ----------------------------------------------------------------------------------------------
+/* ---- Data movement ------------------------------------------------------------------------------------------------
  * Kernels that move elements and compute nothing.
  */
 
@@ -639,7 +639,7 @@ weir_status weir_kernel_create_gather(weir_engine *engine,
                                       const weir_kernel_options *options,
                                       weir_kernel **out_kernel);
 
-/* ---- Rows and columns ---------------------------------------------------------------------------------------------
+/* ---- Reductions and normalisation ---------------------------------------------------------------------------------
  * Softmax, reductions and normalisation along axes.
  */
 
@@ -793,8 +793,8 @@ typedef struct weir_norm_desc {
 
 /**
  * Cumulative sum: each element is the sum of those of x up to its place along one axis. Input: x, f32, f16, bf16 or
- * s32. Output: as x. Floats are added in f64, in the order of the axis, and each sum is rounded to f32, halves from
- * there; s32 wraps around.
+ * s32. Output: as x. Floats are added in f64, in the order of the axis, and each sum is rounded to f32, and
+ * from there to f16 or bf16; s32 wraps around.
  */
 typedef struct weir_cumsum_desc {
   /** sizeof(weir_cumsum_desc) of the caller's header. */
@@ -1005,7 +1005,7 @@ weir_status weir_kernel_create_pooling(weir_engine *engine,
                                        weir_kernel **out_kernel);
 
 /* ---- Recurrent cells ----------------------------------------------------------------------------------------------
- * Layers with a memory.
+ * One step of an LSTM or a GRU.
  */
 
 /** How the blocks of the weights and biases of a cell are ordered. */
@@ -1099,10 +1099,10 @@ weir_status weir_kernel_create_gru(weir_engine *engine,
                                    weir_kernel **out_kernel);
 
 /* ---- Kernel cache -------------------------------------------------------------------------------------------------
- * Who creates a built-in kernel that was created before, for the same device and with the same settings, is given the
- * same kernel in a handle of its own: name, cost and engine are the handle's. The cache keeps no engine, pool or
- * packed weights alive, and is empty when the last engine is released. Kernels of the host are not in it. The
- * environment variable WEIR_KERNEL_CACHE_CAPACITY, 0 to 1048576, says how many kernels are kept if
+ * A built-in kernel that was created before, for the same device and with the same settings, is not made again: the
+ * caller gets the same kernel in a handle of its own. Name, cost and engine are the handle's. The cache keeps no
+ * engine, pool or packed weights alive, and is empty when the last engine is released. Kernels of the host are not in
+ * it. The environment variable WEIR_KERNEL_CACHE_CAPACITY, 0 to 1048576, says how many kernels are kept if
  * weir_kernel_cache_set_capacity does not; it is read once per process, and any other value is INVALID_ARGUMENT where
  * a built-in kernel is created.
  */

@@ -19,11 +19,15 @@ namespace weir {
 /// Where a resource is kept: `{"name"}` or `{"name", "container"}`; without a name nowhere.
 struct place {
     place() = default;
+    /// A name in a container of the engine's.
     place(std::string name, std::string container = "default")
         : name(std::move(name)), container(std::move(container)) {}
+    /// A name in the container "default".
     place(const char *name) : place(std::string(name)) {}
+    /// The name as C wants it: nullptr where there is none.
     const char *name_or_null() const noexcept { return name.empty() ? nullptr : name.c_str(); }
-    std::string name, container = "default";
+    std::string name;                  ///< Empty for a resource that nobody finds by name.
+    std::string container = "default"; ///< Has names of its own.
 };
 
 /// A resource of any kind.
@@ -37,6 +41,7 @@ public:
         check(weir_resource_get_info(get(), &info));
         return info;
     }
+    /// The number that from_id finds it by.
     std::uint64_t id() const { return info().id; }
 
     static resource from_id(const engine &on, std::uint64_t id) {
@@ -137,12 +142,15 @@ public:
 
     // Kernels of this variable.
 
+    /// A kernel that reads the variable into its output.
     kernel reader(const engine &on, const kernel_options &options = {}) const {
         return make(WEIR_VARIABLE_READ, on, options);
     }
+    /// A kernel that gives the variable the value of its input.
     kernel assigner(const engine &on, const kernel_options &options = {}) const {
         return make(WEIR_VARIABLE_ASSIGN, on, options);
     }
+    /// A kernel that adds its input to the variable.
     kernel adder(const engine &on, const kernel_options &options = {}) const {
         return make(WEIR_VARIABLE_ASSIGN_ADD, on, options);
     }
@@ -167,6 +175,7 @@ public:
         desc.row = row;
         check(weir_table_create(on, at.container.c_str(), at.name_or_null(), &desc, out()));
     }
+    /// How many rows it has now.
     std::size_t size() const { return info().rows; }
 
     void insert(const std::vector<std::int64_t> &keys, const std::vector<T> &rows) const {
@@ -182,6 +191,7 @@ public:
     std::vector<T> find(const std::vector<std::int64_t> &keys, const std::vector<T> &default_row = {}) const {
         return find_raw(as_keys(keys), default_row);
     }
+    /// The same for keys that are byte strings.
     std::vector<T> find(const std::vector<std::string> &keys, const std::vector<T> &default_row = {}) const {
         const views views(keys);
         return find_raw(views.keys(), default_row);
@@ -189,10 +199,11 @@ public:
 
     /// Keys in ascending order, and their rows one behind the other.
     struct contents {
-        std::vector<std::int64_t> integers;
-        std::vector<std::string> strings;
-        std::vector<T> rows;
+        std::vector<std::int64_t> integers; ///< The keys, where they are integers.
+        std::vector<std::string> strings;   ///< The keys, where they are byte strings.
+        std::vector<T> rows;                ///< One row for each key.
     };
+    /// All rows of one moment; others may write meanwhile.
     contents contents_now() const {
         for (;;) {
             auto raw = sized<weir_table_contents>();
@@ -222,12 +233,15 @@ public:
 
     // Kernels of this table.
 
+    /// A kernel that finds the rows of its keys.
     kernel finder(const engine &on, const kernel_options &options = {}) const {
         return make(WEIR_TABLE_FIND, on, options);
     }
+    /// A kernel that inserts keys with their rows.
     kernel inserter(const engine &on, const kernel_options &options = {}) const {
         return make(WEIR_TABLE_INSERT, on, options);
     }
+    /// A kernel that says how many rows there are.
     kernel sizer(const engine &on, const kernel_options &options = {}) const {
         return make(WEIR_TABLE_SIZE, on, options);
     }

@@ -42,6 +42,7 @@ class task_group : public shared<weir_task_group> {
 public:
     using shared::shared;
     task_group() noexcept = default;
+    /// A group on this pool; an empty one stands for the threads that spawn and wait.
     explicit task_group(const threadpool &pool) : task_group(of(pool.get())) {}
     /// A group on the pool of a kernel's call.
     explicit task_group(weir_kernel_context *context) {

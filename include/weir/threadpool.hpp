@@ -21,8 +21,9 @@ namespace weir {
 /// What a pool is asked to run: call it as task(i), or as task() where there is no index. It never throws, and it
 /// copies freely.
 struct pool_task {
-    weir_task_fn fn;
-    void *arg;
+    weir_task_fn fn; ///< The function of weir's.
+    void *arg;       ///< Its argument.
+    /// Runs the task, or its part `i`.
     void operator()(std::int32_t i = 0) const noexcept { fn(arg, i); }
 };
 
@@ -200,6 +201,7 @@ public:
         check(weir_threadpool_create_builtin(&options, pool.out()));
         return pool;
     }
+    /// weir's own pool with this many threads.
     static threadpool builtin(std::int32_t num_threads) {
         return builtin(threadpool_options().set_num_threads(num_threads));
     }
@@ -273,7 +275,9 @@ public:
     }
     call_threadpool(const call_threadpool &) = delete;
     call_threadpool &operator=(const call_threadpool &) = delete;
+    /// The pool as a handle.
     operator const threadpool &() const noexcept { return pool_; }
+    /// The pool as C sees it.
     weir_threadpool *get() const noexcept { return pool_.get(); }
 
 private:

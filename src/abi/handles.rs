@@ -59,7 +59,7 @@ pub struct weir_kernel {
 }
 /// Weights of matrix products, packed once for all kernels and threads that use them. Shared: create, retain, release.
 ///
-/// Chapter: Products.
+/// Chapter: Matrix products.
 pub struct weir_packed_weights {
     _opaque: [u8; 0],
 }

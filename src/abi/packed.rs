@@ -1,6 +1,6 @@
 //! Packed weights.
 //!
-//! Chapter: Products.
+//! Chapter: Matrix products.
 #![forbid(unsafe_code)]
 
 /// Flags of weir_packed_weights_desc.

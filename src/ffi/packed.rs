@@ -1,6 +1,6 @@
 //! Packed weights.
 //!
-//! Chapter: Products.
+//! Chapter: Matrix products.
 
 use super::argument::{out_ptr, out_value};
 use super::guard::{guard, guard_release};

@@ -1,6 +1,6 @@
 //! Activations, which products and convolutions end with.
 //!
-//! Chapter: Products.
+//! Chapter: Matrix products.
 #![forbid(unsafe_code)]
 
 use super::check::value_of;

@@ -2,7 +2,7 @@
 //!
 //! Errors: INVALID_ARGUMENT (unknown op, reserved not 0).
 //!
-//! Chapter: Elements.
+//! Chapter: Elementwise.
 #![forbid(unsafe_code)]
 
 use super::broadcast;

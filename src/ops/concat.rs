@@ -2,7 +2,7 @@
 //!
 //! Errors: OUT_OF_RANGE (num_inputs, axis outside -8..7).
 //!
-//! Chapter: Moving elements.
+//! Chapter: Data movement.
 #![forbid(unsafe_code)]
 
 use super::check::axis;

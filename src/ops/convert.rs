@@ -2,7 +2,7 @@
 //!
 //! Errors: INVALID_ARGUMENT (dtype, scale or shift that is NaN, reserved not 0).
 //!
-//! Chapter: Elements.
+//! Chapter: Elementwise.
 #![forbid(unsafe_code)]
 
 use super::check::{not_nan, reserved};

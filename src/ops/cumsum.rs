@@ -2,7 +2,7 @@
 //!
 //! Errors: INVALID_ARGUMENT (reserved not 0, unknown flags); OUT_OF_RANGE (axis outside -8..7).
 //!
-//! Chapter: Rows and columns.
+//! Chapter: Reductions and normalisation.
 #![forbid(unsafe_code)]
 
 use super::check::{axis, flags, reserved};
@@ -11,8 +11,8 @@ use super::signature;
 use crate::base::{Desc, Result, dtype};
 
 /// Cumulative sum: each element is the sum of those of x up to its place along one axis. Input: x, f32, f16, bf16 or
-/// s32. Output: as x. Floats are added in f64, in the order of the axis, and each sum is rounded to f32, halves from
-/// there; s32 wraps around.
+/// s32. Output: as x. Floats are added in f64, in the order of the axis, and each sum is rounded to f32, and
+/// from there to f16 or bf16; s32 wraps around.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_cumsum_desc {

@@ -3,7 +3,7 @@
 //! Errors: INVALID_ARGUMENT (unknown op, a parameter that is NaN or that the function does not have, alpha 0 for
 //! WEIR_ELTWISE_SOFTPLUS, reserved not 0).
 //!
-//! Chapter: Elements.
+//! Chapter: Elementwise.
 #![forbid(unsafe_code)]
 
 use super::check::{not_nan, reserved, value_of};

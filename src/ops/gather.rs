@@ -2,7 +2,7 @@
 //!
 //! Errors: INVALID_ARGUMENT (reserved not 0); OUT_OF_RANGE (axis outside -8..7).
 //!
-//! Chapter: Moving elements.
+//! Chapter: Data movement.
 #![forbid(unsafe_code)]
 
 use super::check::{axis, reserved};

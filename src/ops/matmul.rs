@@ -4,7 +4,7 @@
 //! Errors: INVALID_ARGUMENT (unknown flags or activation, reserved not 0, weights that are of s8, are to be transposed
 //! or are of another engine's device).
 //!
-//! Chapter: Products.
+//! Chapter: Matrix products.
 #![forbid(unsafe_code)]
 
 use super::activation::{self, weir_activation, weir_activation_value};

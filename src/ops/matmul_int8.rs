@@ -4,7 +4,7 @@
 //! Errors: INVALID_ARGUMENT (unknown flags or type, reserved not 0, a scale that is not finite, weights that are not
 //! s8, are to be transposed or are of another engine's device); OUT_OF_RANGE (zero points).
 //!
-//! Chapter: Products.
+//! Chapter: Matrix products.
 #![forbid(unsafe_code)]
 
 use super::check::{flags, reserved};
@@ -27,7 +27,7 @@ pub enum weir_matmul_int8_flags {
     WEIR_MATMUL_INT8_SCALES = 8,
 }
 
-/// Matrix product of bytes: C[..., M, N] = saturate(round(scale * scales[N] * ((A[..., M, K] - zero_a) * (B[K, N] -
+/// int8 matrix product: C[..., M, N] = saturate(round(scale * scales[N] * ((A[..., M, K] - zero_a) * (B[K, N] -
 /// zero_b) + bias[N])) + zero_c), with A of u8 or s8 and B of s8.
 ///
 /// The sums of products are exact for every K on every processor, and then saturate at 32 bits. Without scales, and

@@ -3,7 +3,7 @@
 //! Errors: INVALID_ARGUMENT (unknown flags, unknown op, groups 0 of a group normalisation or not 0 of another one,
 //! epsilon below 0 or a NaN); OUT_OF_RANGE (axis outside -8..7).
 //!
-//! Chapter: Rows and columns.
+//! Chapter: Reductions and normalisation.
 #![forbid(unsafe_code)]
 
 use super::check::{axis, flags, value_of};

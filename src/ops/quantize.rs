@@ -2,7 +2,7 @@
 //!
 //! Errors: INVALID_ARGUMENT (unknown flags, dtype); OUT_OF_RANGE (axis outside -8..7).
 //!
-//! Chapter: Elements.
+//! Chapter: Elementwise.
 #![forbid(unsafe_code)]
 
 use super::check::{axis, flags};

@@ -3,7 +3,7 @@
 //! Errors: INVALID_ARGUMENT (unknown flags, unknown op, p of a norm other than 1 and 2, eps below 0 or a NaN, p or eps
 //! of a reduction other than a norm); OUT_OF_RANGE (num_axes above WEIR_MAX_RANK, an axis outside -8..7).
 //!
-//! Chapter: Rows and columns.
+//! Chapter: Reductions and normalisation.
 #![forbid(unsafe_code)]
 
 use super::check::{axis_named, flags, value_of};

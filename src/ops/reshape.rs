@@ -3,7 +3,7 @@
 //! Errors: INVALID_ARGUMENT (reserved not 0, a dimension below -1, two that are -1); OUT_OF_RANGE (rank above
 //! WEIR_MAX_RANK).
 //!
-//! Chapter: Moving elements.
+//! Chapter: Data movement.
 #![forbid(unsafe_code)]
 
 use super::check::{rank, reserved};

@@ -1,6 +1,6 @@
 //! Creates an elementwise choice between two tensors, see weir_select_desc. desc may be NULL.
 //!
-//! Chapter: Elements.
+//! Chapter: Elementwise.
 #![forbid(unsafe_code)]
 
 use super::broadcast;

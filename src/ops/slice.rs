@@ -2,7 +2,7 @@
 //!
 //! Errors: INVALID_ARGUMENT (reserved not 0); OUT_OF_RANGE (rank above WEIR_MAX_RANK).
 //!
-//! Chapter: Moving elements.
+//! Chapter: Data movement.
 #![forbid(unsafe_code)]
 
 use super::check::{rank, reserved};

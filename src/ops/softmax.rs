@@ -2,7 +2,7 @@
 //!
 //! Errors: INVALID_ARGUMENT (reserved not 0, unknown flags); OUT_OF_RANGE (axis outside -8..7).
 //!
-//! Chapter: Rows and columns.
+//! Chapter: Reductions and normalisation.
 #![forbid(unsafe_code)]
 
 use super::check::{axis, flags, reserved};

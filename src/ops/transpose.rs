@@ -3,7 +3,7 @@
 //! Errors: INVALID_ARGUMENT (reserved not 0, a dimension named twice); OUT_OF_RANGE (rank above WEIR_MAX_RANK, a
 //! dimension that does not exist).
 //!
-//! Chapter: Moving elements.
+//! Chapter: Data movement.
 #![forbid(unsafe_code)]
 
 use super::check::{rank, reserved};

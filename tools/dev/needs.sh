@@ -117,8 +117,9 @@ need_build_tools() {
 # Which version a library or a compiler has is the user's choice; that it is there is not.
 want_test_tools() {
     want_build_tools
-    want_commands valgrind=valgrind pkg-config=pkg-config python3=python3 doxygen=doxygen dot=graphviz clang=clang clang++=clang \
-        llvm-symbolizer=llvm readelf=binutils diff=diffutils gzip=gzip tar=tar
+    want_commands valgrind=valgrind pkg-config=pkg-config python3=python3 doxygen=doxygen dot=graphviz \
+        clang=clang clang++=clang llvm-symbolizer=llvm readelf=binutils abidw=abigail-tools abidiff=abigail-tools \
+        diff=diffutils gzip=gzip tar=tar
     want_header tbb/task_arena.h libtbb-dev
     want_header unsupported/Eigen/CXX11/ThreadPool libeigen3-dev -I/usr/include/eigen3
     want_header uv.h libuv1-dev
