@@ -21,6 +21,7 @@ if(WEIR_BUILD_STATIC)
     list(APPEND weir_byproducts "${weir_config_dir}/libweir.a")
 endif()
 
+list(JOIN WEIR_FEATURES "," weir_features)
 # The link beside the library is for programs of the build tree: they look for the soname when they start.
 # A default target triple in the environment would move cargo's output, so it is taken away.
 set(weir_in_all "")
@@ -30,6 +31,7 @@ endif()
 add_custom_target(weir_cargo ${weir_in_all}
     COMMAND "${CMAKE_COMMAND}" -E env --unset=CARGO_BUILD_TARGET --unset=CARGO_TARGET_DIR
             "${WEIR_CARGO}" rustc --locked --package weir-capi --lib --crate-type "${weir_crate_types}"
+            --no-default-features "--features=${weir_features}"
             --profile "$<IF:$<CONFIG:Debug>,dev,release>"
             --manifest-path "${CMAKE_CURRENT_SOURCE_DIR}/Cargo.toml" --target-dir "${WEIR_CARGO_TARGET_DIR}"
     COMMAND "${CMAKE_COMMAND}" -E create_symlink libweir.so "${weir_config_dir}/${WEIR_SONAME}"

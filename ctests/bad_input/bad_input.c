@@ -8,6 +8,8 @@
 #include <weir/inspect.h>
 
 #include "bad_input.h"
+
+#include "weir/device.h"
 #include "weir/testing.h"
 
 objects good;
@@ -83,6 +85,8 @@ static void rows_of_the_library(void) {
     CHECK(threads[0].origin == 0 && threads[1].struct_size == 0);
 
     ROW(weir_last_error_message, (), "weir_runtime_get_threads: infos is not aligned");
+    ROW(weir_last_error_set, (77, NULL, NULL));
+    CHECK(strcmp(weir_last_error_message(), ": ") == 0);
 }
 
 static int32_t pass_on(void *user, weir_kernel_context *context) {

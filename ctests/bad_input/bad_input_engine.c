@@ -238,6 +238,7 @@ static void rows_of_emulation(void) {
         PRECONDITION, "emulated:5 is in use and emulated in another way than attr asks for");
     ROW(weir_engine_create, (WEIR_ENGINE_EMULATED, 8, NULL, NEW(engine)), RANGE, "index is 8, there are 8 emulated");
 
+    ROW(weir_emulated_register, (), WEIR_OK, NULL);
     ROW(weir_emulated_get_counters, (NULL, &counters), INVALID, "engine is NULL");
     ROW(weir_emulated_get_counters, (good.engine, &counters), PRECONDITION, "engine is cpu:0, not an emulated one");
     ROW(weir_emulated_get_counters, (engine, NULL), INVALID, "out_counters is NULL");

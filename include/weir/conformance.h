@@ -20,11 +20,13 @@
 
 /** @file weir/conformance.h
  * checks of pools and devices. */
+/** A function of a module that gives a pool: fills both outputs and returns 0. */
 typedef int (*weir_conformance_pool_fn)(weir_threadpool_vtable *out_vtable, void **out_ctx);
 
 #ifdef __cplusplus
 extern "C"
 #endif
+/** The one that weir_conformance calls unless it is told another name. The module defines it, not weir. */
 int weir_conformance_pool(weir_threadpool_vtable *out_vtable, void **out_ctx);
 
 #ifdef __cplusplus

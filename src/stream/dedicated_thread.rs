@@ -1,13 +1,14 @@
 //! A thread for one asynchronous queue, where the pool cannot take single tasks or there is none. Counted.
 //!
-//! Calls come through a channel. The thread sleeps on an event count instead of the channel, because the first wait on
-//! a channel allocates, and that could be in any run. The event count counts calls: the thread reads it, looks into the
-//! channel, and sleeps only until the count has moved, so a call between the look and the sleep wakes it.
+//! Calls come through an inbox. An event count counts them: the thread reads it, looks into the inbox, and sleeps only
+//! until the count has moved, so a call between the look and the sleep wakes it.
 //!
 //! The thread may run another queue's work, if it resumed that queue and its pool refused it. A wait in that work must
-//! not block the thread's own queue, so such a wait answers calls (`answer_calls`).
+//! not block the thread's own queue, so such a wait answers calls (`answer_calls`): those that the thread has taken from
+//! the inbox and not answered yet, too.
 #![forbid(unsafe_code)]
 
+use super::inbox::Inbox;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
 use crate::device::Device;
@@ -15,12 +16,14 @@ use crate::sync::{
     EventCount,
     thread::{self, ThreadGroup, ThreadOrigin},
 };
-use crossbeam_channel::{Receiver, Sender, TryRecvError, TrySendError, bounded};
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-/// Room for calls. At most one is in flight, and a few that a helper drained already may wait behind it.
+/// Room for calls that were taken and not answered: at most one is in flight, and a few that a helper drained already
+/// may wait behind it.
 const CALLS: usize = 64;
 
 /// A queue, as seen by its callers.
@@ -34,58 +37,72 @@ pub trait Drainable: Send + Sync {
     fn device(&self) -> Option<&Arc<dyn Device>>;
 }
 
-#[derive(Debug)]
-pub struct DedicatedThread {
-    /// `None` only during the drop.
-    calls: Option<Sender<Arc<dyn Drainable>>>,
-    called: Arc<EventCount>,
+/// What the thread and its callers share.
+struct Lane {
+    calls: Inbox<Arc<dyn Drainable>>,
+    /// Calls, and the end.
+    called: EventCount,
+    is_over: AtomicBool,
 }
+
+pub struct DedicatedThread(Arc<Lane>);
 
 impl DedicatedThread {
     /// Starts the thread. It holds no queue between calls, and ends when this is dropped. `label` is short and
     /// distinguishes it from others.
     pub fn start(name: &str, label: &str) -> Result<DedicatedThread> {
-        let (calls, inbox) = bounded(CALLS);
-        let called = Arc::new(EventCount::new());
-        let its_called = Arc::clone(&called);
+        let lane =
+            Arc::new(Lane { calls: Inbox::default(), called: EventCount::new(), is_over: AtomicBool::new(false) });
+        let its_own = Arc::clone(&lane);
         let group = ThreadGroup {
             origin: ThreadOrigin::Lane,
             name: format!("weir-lane-{label}"),
             owner: name.to_owned(),
             pool: 0,
         };
-        thread::spawn(&Arc::new(group), None, move || work(inbox, &its_called)).map_err(|error| {
+        thread::spawn(&Arc::new(group), None, move || work(its_own)).map_err(|error| {
             Error::new(Code::ResourceExhausted, format!("cannot start the lane of stream '{name}': {error}"))
         })?;
-        Ok(DedicatedThread { calls: Some(calls), called })
+        Ok(DedicatedThread(lane))
     }
 
-    /// Asks the thread to drain the queue. A full channel is no loss: a call that waits in it suffices.
+    /// Asks the thread to drain the queue.
     pub fn call(&self, queue: Arc<dyn Drainable>) {
-        let Some(calls) = &self.calls else { return };
-        match calls.try_send(queue) {
-            Ok(()) | Err(TrySendError::Full(_)) => self.called.advance(1),
-            Err(TrySendError::Disconnected(queue)) => queue.drain(false),
-        }
+        self.0.calls.push(queue);
+        self.0.called.advance(1);
     }
 }
 
 impl Drop for DedicatedThread {
     fn drop(&mut self) {
-        drop(self.calls.take());
-        self.called.advance(1);
+        // ORDERING: SeqCst pairs with the load in `work`; `advance` wakes the thread after it.
+        self.0.is_over.store(true, SeqCst);
+        self.0.called.advance(1);
     }
 }
 
-type Calls = Receiver<Arc<dyn Drainable>>;
-
-thread_local! {
-    /// The calls of this dedicated thread. Without a destructor: registering one allocates on each host thread.
-    static OWN: ManuallyDrop<RefCell<Option<Calls>>> = const { ManuallyDrop::new(RefCell::new(None)) };
+/// The dedicated thread's side.
+struct Own {
+    lane: Arc<Lane>,
+    /// Calls that were taken from the inbox, the oldest first.
+    taken: VecDeque<Arc<dyn Drainable>>,
 }
 
-fn next_call() -> Option<std::result::Result<Arc<dyn Drainable>, TryRecvError>> {
-    OWN.with(|calls| calls.borrow().as_ref().map(Receiver::try_recv))
+thread_local! {
+    /// Of a dedicated thread. Without a destructor: registering one allocates on each host thread.
+    static OWN: ManuallyDrop<RefCell<Option<Own>>> = const { ManuallyDrop::new(RefCell::new(None)) };
+}
+
+/// The next call, if there is one; `None` on threads that are not dedicated.
+fn next_call() -> Option<Option<Arc<dyn Drainable>>> {
+    OWN.with(|own| {
+        let mut own = own.borrow_mut();
+        let Own { lane, taken } = own.as_mut()?;
+        if taken.is_empty() {
+            lane.calls.take_all(|queue| taken.push_back(queue));
+        }
+        Some(taken.pop_front())
+    })
 }
 
 /// On a dedicated thread that is about to sleep inside a queue's work: drains the called queues on top of it. False on
@@ -93,21 +110,23 @@ fn next_call() -> Option<std::result::Result<Arc<dyn Drainable>, TryRecvError>> 
 pub(super) fn answer_calls() -> bool {
     loop {
         match next_call() {
-            Some(Ok(queue)) => queue.drain(true),
-            Some(Err(_)) => return true,
+            Some(Some(queue)) => queue.drain(true),
+            Some(None) => return true,
             None => return false,
         }
     }
 }
 
-fn work(calls: Calls, called: &EventCount) {
-    OWN.with(|own| own.replace(Some(calls)));
+fn work(lane: Arc<Lane>) {
+    OWN.with(|own| own.replace(Some(Own { lane: Arc::clone(&lane), taken: VecDeque::with_capacity(CALLS) })));
     loop {
-        let seen = called.reached();
-        match next_call() {
-            Some(Ok(queue)) => queue.drain(false),
-            Some(Err(TryRecvError::Empty)) => drop(called.wait(seen + 1, 0, Deadline::NEVER)),
-            Some(Err(TryRecvError::Disconnected)) | None => break,
+        let seen = lane.called.reached();
+        // ORDERING: SeqCst pairs with the store in `drop`. The last call was pushed before it.
+        let is_over = lane.is_over.load(SeqCst);
+        match next_call().flatten() {
+            Some(queue) => queue.drain(false),
+            None if is_over => break,
+            None => drop(lane.called.wait(seen + 1, 0, Deadline::NEVER)),
         }
     }
     OWN.with(|own| drop(own.take()));
