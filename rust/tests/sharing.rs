@@ -4,7 +4,7 @@ mod kit;
 
 use kit::{Random, desc, engines, numbers};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use std::time::Duration;
 use weir::{
     Domain, Engine, EngineKind, Error, ErrorKind, Event, Graph, Kernel, RunOptions, Stream, Tensor, TensorDesc,
@@ -57,6 +57,63 @@ fn a_slice_waits_for_readers_too() {
         x.as_slice_mut::<f32>().unwrap().fill(5.0);
         let expected = if round == 0 { 2.0 } else { 6.0 };
         assert_eq!(y.as_slice::<f32>().unwrap(), [expected; 10_000]);
+    }
+}
+
+#[test]
+fn a_stream_that_fails_and_skips_its_waits_hides_no_reader() {
+    let cpu = Engine::cpu().unwrap();
+    let (reading, failing) = (Stream::asynchronous(&cpu).unwrap(), Stream::asynchronous(&cpu).unwrap());
+    let (go, fail) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let until = |flag: &Arc<AtomicBool>| {
+        let flag = Arc::clone(flag);
+        move || {
+            while !flag.load(Acquire) {
+                std::thread::yield_now();
+            }
+        }
+    };
+    let (wait_go, wait_fail) = (until(&go), until(&fail));
+    let late = Kernel::from_fn(&cpu, "late", &[desc(1)], &[desc(1)], move |call| {
+        wait_go();
+        call.output::<f32>(0)?.copy_from_slice(call.input(0)?);
+        Ok(())
+    })
+    .unwrap();
+    let (mut x, mut y) = (numbers(&cpu, &[1.0]), numbers(&cpu, &[0.0]));
+    reading.enqueue(&late, &[&x], &mut [&mut y]).unwrap();
+    let task = move || {
+        wait_fail();
+        Err(Error::new(ErrorKind::DataLoss, "gone"))
+    };
+    failing.task(task).unwrap();
+    failing.fill(&mut x, 7).unwrap();
+    fail.store(true, Release);
+    assert_eq!(failing.synchronize().unwrap_err().kind(), ErrorKind::DataLoss);
+    // The fill is over, as it was skipped, and the reader is not.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(50));
+            go.store(true, Release);
+        });
+        x.as_slice_mut::<f32>().unwrap()[0] = 9.0;
+        assert!(go.load(Acquire));
+    });
+    assert_eq!(y.as_slice::<f32>().unwrap(), [1.0]);
+}
+
+#[test]
+fn streams_of_a_device_wait_for_one_another() {
+    let (cpu, device) = (Engine::cpu().unwrap(), emulated());
+    let streams: Vec<_> = (0..3).map(|_| Stream::new(&device).unwrap()).collect();
+    let mut random = Random::new(3);
+    let (mut a, mut b) = (numbers(&cpu, &[0.0; 500]), numbers(&cpu, &[0.0; 500]));
+    let mut there = Tensor::new(&device, desc(500)).unwrap();
+    for round in 0..40_u8 {
+        a.as_slice_mut::<f32>().unwrap().fill(f32::from(round));
+        streams[random.below(3)].copy(&a, &mut there).unwrap();
+        streams[random.below(3)].copy(&there, &mut b).unwrap();
+        assert_eq!(b.as_slice::<f32>().unwrap(), [f32::from(round); 500]);
     }
 }
 
