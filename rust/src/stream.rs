@@ -163,19 +163,25 @@ impl Stream {
         outputs: &mut [&mut Tensor],
         work: impl FnOnce(&Handles, &Handles) -> Result<Option<Run>>,
     ) -> Result<Option<Run>> {
+        let (from, into) = (Handles::of(inputs.iter().copied()), Handles::of(outputs.iter().map(|output| &**output)));
+        if self.is_synchronous {
+            for input in inputs {
+                input.wait_written()?;
+            }
+            for output in outputs.iter() {
+                output.wait_unused()?;
+            }
+            return work(&from, &into);
+        }
         for input in inputs {
             input.order(self, false)?;
         }
         for output in outputs.iter() {
-            if output.is_open() && !self.is_synchronous {
+            if output.is_open() {
                 let text = "a tensor that has its shape from runs is no output of queued work";
                 return Err(Error::new(ErrorKind::InvalidArgument, text));
             }
             output.order(self, true)?;
-        }
-        let (from, into) = (Handles::of(inputs.iter().copied()), Handles::of(outputs.iter().map(|output| &**output)));
-        if self.is_synchronous {
-            return work(&from, &into);
         }
         let event = Event::new(&self.engine)?;
         let run = work(&from, &into)?;

@@ -1,9 +1,9 @@
 //! Tensors, and the work in flight that uses them.
 //!
 //! Streams work behind the back of the borrow checker, so a tensor keeps its own account: a `Use` for each piece of
-//! queued work that reads or writes it, until that is over. New work makes its stream wait for the
-//! uses of other streams that conflict. The host waits here, before it gets a slice. A new use comes only through a
-//! borrow of the tensor, and slices are borrows, so none can begin while the host looks.
+//! queued work that reads or writes it, until that is over. New work makes its stream wait for the uses of other
+//! streams that conflict. The host waits here, before it gets a slice. A new use comes only through a borrow of the
+//! tensor, and slices are borrows, so none can begin while the host looks.
 //!
 //! The account's lock is not held while weir is called, since a call may end a pool, which is the program's code.
 //!
@@ -298,12 +298,12 @@ impl Tensor {
         Ok(())
     }
 
-    /// Has the stream wait for the uses by other streams that work on it must come behind.
+    /// Has an asynchronous stream wait for the uses by other streams that conflict with new work.
     pub(crate) fn order(&self, stream: &Stream, writes: bool) -> Result<()> {
         for noted in self.noted(|noted| writes || noted.writes) {
             if noted.end.is_over()? {
                 if !writes {
-                    noted.end.wait()??; // over, so this only tells of a failure
+                    noted.end.wait()??; // it is over, so this only gives its failure
                 }
             } else if noted.stream != stream.id() {
                 stream.wait_event(noted.end.event()?)?;

@@ -138,6 +138,8 @@ fn a_late_failure_is_the_streams_and_the_tensors() {
     assert!(error.message().contains("sharing/late"), "{error}");
     assert!(domain.name().unwrap().starts_with("sharing"));
     stream.clear_error().unwrap();
+    Stream::new(&mine).unwrap().fill(&mut x, 0).unwrap();
+    assert_eq!(x.as_slice::<f32>().unwrap(), [0.0]);
     stream.fill(&mut x, 0).unwrap();
     other.enqueue(&next, &[&x], &mut [&mut y]).unwrap();
     assert_eq!(y.as_slice::<f32>().unwrap(), [1.0]);
