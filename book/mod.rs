@@ -2,7 +2,8 @@
 //! `testing/src`.
 //!
 //! `book.md` has the headers, their chapters and the prose; each source says which chapter it belongs to. From these
-//! come `include/weir.h` and `include/weir/*.h` (declared by cbindgen), `weir_api.json` and `weir_cdef.h`.
+//! come `include/weir.h` and `include/weir/*.h` (declared by cbindgen), `weir_api.json`, `weir_cdef.h`, and the operators
+//! of the crate `weir`.
 
 mod api;
 mod c;
@@ -13,6 +14,7 @@ mod json;
 mod layout;
 pub mod left_out;
 pub mod operators;
+mod rust;
 mod source;
 
 use std::path::Path;
@@ -34,5 +36,6 @@ pub fn make(root: &Path, operators: &[operators::Operator], work: &Path) -> Resu
     files.push(("include/weir/weir_api.json".to_owned(), api::write(&book)?));
     files.extend(cdefs.map(|(path, text)| (path.to_owned(), text)));
     files.extend(operators::lists(operators).map(|(path, text)| (path.to_owned(), text)));
+    files.extend(rust::write(root, operators)?);
     Ok(Made { files, complaints: contract::needless(&book) })
 }

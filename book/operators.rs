@@ -9,11 +9,11 @@ use std::path::Path;
 /// An operator's row in `operators!`, and the comments of its file.
 pub struct Operator {
     /// The file, and what stands after weir_kernel_create_.
-    file: String,
+    pub file: String,
     /// The name of its type.
-    name: String,
+    pub name: String,
     /// The struct in C.
-    desc: String,
+    pub desc: String,
     /// The text of its function: what it does, its errors, and the chapter that it is in.
     about: String,
     errors: String,
@@ -74,7 +74,9 @@ fn creator(operator: &Operator) -> String {
     });
     let comment = paragraphs.collect::<Vec<_>>().join("///\n");
     format!(
-        "{comment}#[must_use]
+        "pub use crate::ops::{desc};
+
+{comment}#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern \"C\" fn weir_kernel_create_{file}(
     engine: *mut weir_engine,

@@ -1,8 +1,8 @@
 //! weir: a device layer with a C ABI that runs on the host's own threads.
 //!
-//! The product is the shared library and the headers in `include`; the Rust items here are for the library's own tests
-//! and benches and are not a stable API. Rooms, in the order data flows; each imports only rooms to its left
-//! (`tests/layering.rs`):
+//! The products are the shared library with the headers in `include`, and the crate `weir`, which is the interface for
+//! Rust. The items here are for these, and for tests and benches; they are not a stable API. Rooms, in the order data
+//! flows; each imports only rooms to its left (`tests/layering.rs`):
 //!
 //! `abi -> base -> {ops, sync} -> {threadpool, memory} -> device -> kernel -> stream -> resource -> engine`
 //! `-> graph -> ffi`
@@ -35,4 +35,5 @@ pub mod resource;
 #[doc(hidden)]
 pub mod stream;
 
-mod ffi;
+#[doc(hidden)]
+pub mod ffi;

@@ -266,6 +266,20 @@ fn files_without_unsafe_code_forbid_it() {
     assert!(wrong.is_empty(), "no unsafe code, and no #![forbid(unsafe_code)], in {wrong:?}");
 }
 
+/// The crate for Rust stands on the C interface alone: on the border's functions and the types of C.
+#[test]
+fn the_crate_for_rust_uses_the_border_alone() {
+    let mut found = Vec::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("rust/src"), &mut found);
+    assert!(found.len() > 10, "found only {} sources", found.len());
+    for path in found {
+        let text = fs::read_to_string(&path).unwrap();
+        let used = identifiers_after(&text, "weir_core::");
+        let wrong: Vec<_> = used.into_iter().filter(|room| !["abi", "ffi"].contains(room)).collect();
+        assert!(wrong.is_empty(), "{} uses {wrong:?}", path.display());
+    }
+}
+
 /// What blocks a thread or hands memory between threads is instrumented in a sanitised build only if it is compiled
 /// with the library, and that of std is not: `sync` has its own.
 #[test]

@@ -1,4 +1,4 @@
-//! The C border: the only `extern "C"` functions that the library exports.
+//! The C border: the only `extern "C"` functions that the library exports. Rust calls them by the same names.
 //!
 //! Generic pointer code exists once (`guard`, `handle`, `argument`, `versioned`, `text`, `last_error`, `failure`); the
 //! noun files check their arguments, make one call into a room, and convert the answer. Every body runs inside `guard`,
@@ -96,3 +96,15 @@ mod transfer;
 #[cfg(feature = "engines")]
 mod variable;
 mod version;
+
+#[cfg(feature = "engines")]
+pub use self::{
+    buffer::*, conformance::*, cuda::*, device::*, dlpack::*, domain::*, dynamic::*, engine::*, event::*, kernel::*,
+    kernel_cache::*, kernel_context::*, kernel_named::*, memory::*, native::*, packed::*, pinned::*, resource::*,
+    stream::*, sync::*, table::*, tensor::*, transfer::*, variable::*,
+};
+#[cfg(feature = "graph")]
+pub use self::{control::*, frames::*, graph::*, placement::*, program::*, program_stats::*, run::*};
+pub use self::{failure::*, gemm::*, task_group::*, threadpool::*, version::*};
+#[cfg(feature = "kernels")]
+pub use operators::*;

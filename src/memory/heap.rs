@@ -106,10 +106,10 @@ unsafe fn to_store(block: *mut u8) -> bool {
     empty.any(|place| place.compare_exchange(ptr::null_mut(), block, Release, Relaxed).is_ok())
 }
 
-struct Heap;
+pub struct Heap;
 
-#[global_allocator]
-static HEAP: Heap = Heap;
+#[cfg_attr(feature = "allocator", global_allocator)]
+pub static HEAP: Heap = Heap;
 
 // SAFETY: forwards to System, which keeps the contract; the reserve returns disjoint, aligned pieces that stay until
 // they are freed.

@@ -168,11 +168,11 @@ test_all() {
     # Wherever cargo is called below it is for the tests of the whole workspace and with this profile: without tests, or
     # a package by itself, takes its dependencies with fewer features, and all is built once more. shellcheck
     # disable=SC2086 # two words, or none
-    check "cargo clippy" cargo clippy --locked --workspace --profile checked --all-targets -- $deny
-    check "cargo doc" env RUSTDOCFLAGS="$deny" cargo doc --locked --workspace --profile checked --no-deps
+    check "cargo clippy" cargo clippy --locked --workspace --features weir/half --profile checked --all-targets -- $deny
+    check "cargo doc" env RUSTDOCFLAGS="$deny" cargo doc --locked --workspace --features weir/half --profile checked --no-deps
     check "doxygen" doxygen_run
     check "the links of the reference" "$python" ctests/scripts/doc_links.py "$build/doc/html" docs
-    check "build the Rust tests" cargo test --locked --workspace --profile checked --no-run
+    check "build the Rust tests" cargo test --locked --workspace --features weir/half --profile checked --no-run
     check "a build without CUDA, and one without engines" without_features
     check "build the loom models" loom --no-run
     begin "wait for the library as users get it"
@@ -181,11 +181,11 @@ test_all() {
     # The models compute and never wait. Tests wait for one another and for clocks: what they leave over is enough for
     # the models, which get nothing else, so that the tests take no notice of them.
     ahead loom idly_loom
-    # The library, adapters/rust, PTX on the CPU, the fake CUDA driver. The oracle goes through 30,000 graphs, and the
+    # The library, the crate weir, PTX on the CPU, the fake CUDA driver. The oracle goes through 30,000 graphs, and the
     # built-in kernels are compared with references in all shapes, at once: what they take without being told is a part
     # of that.
     run_rust_tests "cargo test, 30,000 random graphs, built-in kernels in all shapes" env WEIR_ORACLE_GRAPHS=30000 WEIR_CONFORMANCE=all \
-        cargo test --locked --workspace --profile checked
+        cargo test --locked --workspace --features weir/half --profile checked
     check "the rayon example" "$target/checked/examples/rayon"
     # The oracle goes through pools of its own: it need not be repeated with others.
     for pool in inline one lifo half seeded:1; do

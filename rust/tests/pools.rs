@@ -7,7 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use weir_threadpool::{Features, Pool, Task, ThreadPool, create};
+use weir::ThreadPool;
+use weir::threadpool::{Features, Pool, Task, vtable};
 
 const WAYS: [Way; 7] = [Way::Queue, Way::Refuse, Way::Drop, Way::Panic, Way::QueueAndPanic, Way::Swap, Way::TakeOne];
 
@@ -40,7 +41,7 @@ fn eventually(what: &str, condition: impl Fn() -> bool) {
 /// Runs regions on it, from several threads too, and waits until weir has dropped it.
 fn exercise(pool: Threads) {
     let dropped = Arc::clone(&pool.dropped);
-    let pool = create(pool).unwrap();
+    let pool = ThreadPool::new(pool).unwrap();
     for n in [0, 1, 2, 3, 64, 1000] {
         region(&pool, n, 0);
     }
@@ -54,7 +55,7 @@ fn exercise(pool: Threads) {
     drop(pool);
     // The last closure may have been on its way out: then the next call of weir drops the pool.
     eventually("the pool's end", || {
-        drop(create(Nothing).map(|_| ()));
+        drop(ThreadPool::new(Nothing).map(|_| ()));
         *dropped.lock().unwrap() > 0
     });
     assert_eq!(*dropped.lock().unwrap(), 1);
@@ -87,7 +88,7 @@ fn pools_that_take_loops() {
     for way in WAYS {
         exercise(Threads::new(way, base, 2));
     }
-    // What waits, waits: a loop that is given up in part runs in its caller.
+    // A parallel_for that waits keeps its tasks: a loop that is given up in part runs in its caller.
     for way in [Way::Drop, Way::Refuse, Way::Panic] {
         exercise(Threads::new(way, Features { asynchronous: false, ..base }, 2));
         exercise(Threads::new(way, Features { asynchronous: false, nested: true, ..base }, 2));
@@ -96,7 +97,7 @@ fn pools_that_take_loops() {
 
 #[test]
 fn a_task_that_comes_back_late_is_not_lost() {
-    let pool = create(Threads::new(Way::Swap, Features::default(), 2)).unwrap();
+    let pool = ThreadPool::new(Threads::new(Way::Swap, Features::default(), 2)).unwrap();
     for _ in 0..100 {
         region(&pool, 100, 1);
     }
@@ -104,7 +105,7 @@ fn a_task_that_comes_back_late_is_not_lost() {
 
 #[test]
 fn a_panic_in_the_body_goes_on_in_the_caller() {
-    let pool = create(Threads::new(Way::Queue, Features::default(), 2)).unwrap();
+    let pool = ThreadPool::new(Threads::new(Way::Queue, Features::default(), 2)).unwrap();
     let result = catch_unwind(AssertUnwindSafe(|| pool.parallel_for(100, 100_000.0, |_, _| panic!("in a piece"))));
     assert_eq!(result.unwrap_err().downcast_ref::<&str>(), Some(&"in a piece"));
     region(&pool, 100, 1);
@@ -115,8 +116,8 @@ fn a_pool_without_a_way_in_is_refused_and_dropped() {
     let neither = Features { schedule: false, ..Features::default() };
     let pool = Threads::new(Way::Queue, neither, 1);
     let dropped = Arc::clone(&pool.dropped);
-    let error = create(pool).unwrap_err();
-    assert!(error.message.contains("schedule"), "{error}");
+    let error = ThreadPool::new(pool).unwrap_err();
+    assert!(error.message().contains("schedule"), "{error}");
     assert!(error.to_string().contains("INVALID_ARGUMENT"), "{error}");
     assert_eq!(*dropped.lock().unwrap(), 1);
 }
@@ -156,11 +157,11 @@ impl Drop for Panicking {
 
 #[test]
 fn panics_of_a_pool_stay_in_it() {
-    let pool = create(Panicking).unwrap();
+    let pool = ThreadPool::new(Panicking).unwrap();
     assert_eq!(pool.num_threads().unwrap(), 1);
     assert!(!pool.in_parallel().unwrap());
     region(&pool, 100, 2);
-    let (table, ctx) = weir_threadpool::vtable(Panicking);
+    let (table, ctx) = vtable(Panicking);
     // SAFETY: the functions of the vtable with their context, which is released once.
     unsafe {
         assert_eq!(table.max_threads.unwrap()(ctx), 1);
@@ -182,7 +183,7 @@ unsafe extern "C" fn count(arg: *mut std::ffi::c_void, i: i32) {
 fn accepted_runs_once_and_refused_never() {
     for way in WAYS {
         let features = Features { parallel_for: true, asynchronous: true, ..Features::default() };
-        let (table, ctx) = weir_threadpool::vtable(Threads::new(way, features, 2));
+        let (table, ctx) = vtable(Threads::new(way, features, 2));
         let single = [const { AtomicUsize::new(0) }; 4];
         let looped = [const { AtomicUsize::new(0) }; 4];
         let (single_arg, looped_arg) = ((&raw const single).cast_mut().cast(), (&raw const looped).cast_mut().cast());
@@ -214,7 +215,7 @@ fn hints_arrive() {
         }
     }
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let pool = create(Seen(Arc::clone(&seen))).unwrap();
+    let pool = ThreadPool::new(Seen(Arc::clone(&seen))).unwrap();
     region(&pool, 100, 0);
     let seen = seen.lock().unwrap();
     assert!(!seen.is_empty() && seen.iter().all(|&ns| ns >= 100_000), "{seen:?}");

@@ -6,7 +6,7 @@ use std::mem::ManuallyDrop;
 
 pub(crate) type TaskFn = unsafe extern "C" fn(*mut c_void, i32);
 
-/// What weir knows of a task. It may help to order tasks, and never changes a result.
+/// weir's knowledge of a task. It may help to order tasks, and never changes a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hint {
     /// Estimated nanoseconds; 0 = unknown.
@@ -40,6 +40,7 @@ impl Task {
         drop(self);
     }
 
+    /// weir's knowledge of it.
     pub fn hint(&self) -> Hint {
         self.hint
     }

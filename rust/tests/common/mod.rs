@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use weir_threadpool::{Features, Pool, Task, Tasks};
+use weir::threadpool::{Features, Pool, Task, Tasks};
 
 /// How a pool takes what it is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,11 +7,11 @@ mod program;
 use program::Rayon;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
-use weir_threadpool::{ThreadPool, create};
+use weir::ThreadPool;
 
 fn pools(threads: usize) -> (Arc<rayon::ThreadPool>, ThreadPool) {
     let rayon = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap());
-    let weir = create(Rayon(Arc::clone(&rayon))).unwrap();
+    let weir = ThreadPool::new(Rayon(Arc::clone(&rayon))).unwrap();
     (rayon, weir)
 }
 

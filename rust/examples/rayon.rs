@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use weir_threadpool::{Features, Pool, Task};
+use weir::threadpool::{Features, Pool, Task};
 
 /// A rayon pool that the program shares with weir.
 pub struct Rayon(pub Arc<rayon::ThreadPool>);
@@ -41,7 +41,7 @@ impl Pool for Rayon {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let threads = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(3).build()?);
-    let pool = weir_threadpool::create(Rayon(Arc::clone(&threads)))?;
+    let pool = weir::ThreadPool::new(Rayon(Arc::clone(&threads)))?;
 
     let sum = AtomicU64::new(0);
     pool.parallel_for(1000, 10_000.0, |items, _slot| {

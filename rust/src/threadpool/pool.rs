@@ -1,9 +1,9 @@
-//! What a pool is to weir.
+//! The trait for pools.
 #![forbid(unsafe_code)]
 
-use crate::{Task, Tasks};
+use super::{Task, Tasks};
 
-/// What a [`Pool`] has besides `num_threads`. Read once, when the weir pool is made.
+/// The abilities of a [`Pool`] besides `num_threads`. Read once, when the weir pool is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
     /// [`Pool::schedule`] takes single tasks. On unless you say otherwise.
@@ -44,7 +44,7 @@ impl Default for Features {
 
 /// A thread pool that weir can work on. weir calls it from any thread, several at a time, and from inside of tasks.
 ///
-/// What is not named in [`Pool::features`] is never called. At least one of `schedule` and `parallel_for` must be.
+/// Functions that [`Pool::features`] does not name are never called. It must name `schedule` or `parallel_for`.
 pub trait Pool: Send + Sync + 'static {
     /// How many tasks can run at once, not counting weir's caller. It may change; 0 counts as 1.
     fn num_threads(&self) -> usize;
@@ -80,7 +80,7 @@ pub trait Pool: Send + Sync + 'static {
         false
     }
 
-    /// What `num_threads` never exceeds, nor an index of `thread_index` reaches.
+    /// A bound that `num_threads` never exceeds, and that no index of `thread_index` reaches.
     fn max_threads(&self) -> usize {
         self.num_threads()
     }

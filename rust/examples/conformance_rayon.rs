@@ -7,7 +7,7 @@ mod program;
 use program::Rayon;
 use std::ffi::c_void;
 use std::sync::Arc;
-use weir_threadpool::{vtable, weir_threadpool_vtable};
+use weir::threadpool::{vtable, weir_threadpool_vtable};
 
 /// Gives the vtable and the context of a pool of three threads; 0 if that worked.
 ///

@@ -1,23 +1,14 @@
 //! The border: a `Pool` as C functions. Nothing unwinds through one.
 
-use crate::task::TaskFn;
-use crate::{Error, Features, Hint, Pool, Task, Tasks, ThreadPool};
+use super::task::TaskFn;
+use super::{Features, Hint, Pool, Task, Tasks};
+use crate::callback::panic_text;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use weir_core::abi::{weir_task_hint, weir_threadpool_flags as F, weir_threadpool_vtable};
 
-/// Makes a weir pool of `pool`, and drops `pool` when weir has let go of it.
-pub fn create<P: Pool>(pool: P) -> Result<ThreadPool, Error> {
-    let (vtable, ctx) = vtable(pool);
-    // SAFETY: the functions of `vtable` keep the contract for every safe `Pool`, see there.
-    unsafe { ThreadPool::over(&vtable, ctx) }.inspect_err(|_| {
-        // SAFETY: weir refused the vtable, so nobody else has the context.
-        unsafe { release::<P>(ctx) }
-    })
-}
-
-/// The vtable and the context of `pool`, for those who call `weir_threadpool_create` themselves. The pool is dropped
-/// when `release` is called with the context, once and last of all; if nobody does, it leaks.
+/// The vtable and the context of `pool`, for a `libweir.so` that somebody else has opened. The pool is dropped when
+/// `release` is called with the context, once and last of all; if nobody does, it leaks.
 pub fn vtable<P: Pool>(pool: P) -> (weir_threadpool_vtable, *mut c_void) {
     let Features {
         schedule: takes_tasks,
@@ -53,8 +44,7 @@ fn answer<T>(otherwise: T, f: impl FnOnce() -> T) -> T {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(value) => value,
         Err(payload) => {
-            // Its destructor could panic again.
-            std::mem::forget(payload);
+            drop(panic_text(payload));
             otherwise
         }
     }
@@ -140,7 +130,7 @@ unsafe extern "C" fn parallel_for<P: Pool>(ctx: *mut c_void, n: i32, task: Optio
     }
 }
 
-unsafe extern "C" fn release<P: Pool>(ctx: *mut c_void) {
+pub(super) unsafe extern "C" fn release<P: Pool>(ctx: *mut c_void) {
     // SAFETY: the context of `vtable::<P>`, which weir gives back once.
     let pool = unsafe { Box::from_raw(ctx.cast::<P>()) };
     answer((), || drop(pool));

@@ -1,0 +1,1111 @@
+//! The operators. Generated from `src/ops`; do not edit.
+
+use super::sealed::Create;
+use super::{Operator, PackedWeights, bits, filled};
+use crate::error::check;
+use crate::{DType, Result};
+use weir_core::abi::{weir_engine, weir_kernel};
+use weir_core::ffi;
+
+/// Matrix product: C\[..., M, N\] = activation(A\[..., M, K\] \* B\[..., K, N\] + bias\[N\] + addend\[..., M, N\]). A
+/// and B are both of f32, f16 or bf16; C, bias and addend are of the same type, or of f32 with
+/// [`f32_result`](Matmul::f32_result). Accumulators are f32, rounded once at the end. Leading dimensions are aligned at
+/// the last one and broadcast: a dimension of 1 is broadcast. In a graph, dimensions of the inputs of this and of
+/// weir's other kernels may be open ([`OPEN`](crate::OPEN)): then the run checks whether they fit.
+///
+/// Inputs: A; B, unless there are packed `weights`; with [`bias`](Matmul::bias) bias; with [`sum`](Matmul::sum) addend.
+/// Output: C.
+#[derive(Clone, Debug, Default)]
+pub struct Matmul {
+    /// A is given as \[..., K, M\].
+    pub transpose_a: bool,
+    /// B is given as \[..., N, K\].
+    pub transpose_b: bool,
+    /// A third input, bias\[N\], is added to each row.
+    pub bias: bool,
+    /// The last input, of the shape of C, is added.
+    pub sum: bool,
+    /// C, bias and addend are f32 even if A and B are f16 or bf16.
+    pub f32_result: bool,
+    /// f32 factors may be rounded to TF32 (10 bits of fraction) before they are multiplied, where the device has units
+    /// for it and is faster with them: on CUDA engines with cuBLASLt. No effect elsewhere. Without this flag f32
+    /// products use all bits.
+    pub allow_tf32: bool,
+    /// The function applied to each element of C at the end.
+    pub activation: Activation,
+    /// B, packed from the type of A, in place of the input; `None` = B is an input. Excludes
+    /// [`transpose_b`](Matmul::transpose_b): the orientation was fixed when the weights were packed.
+    pub weights: Option<PackedWeights>,
+}
+
+impl Operator for Matmul {
+    const NAME: &'static str = "matmul";
+}
+
+impl Create for Matmul {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_matmul_desc {
+            struct_size: size_of::<ffi::weir_matmul_desc>(),
+            flags: bits(&[
+                (self.transpose_a, 1), (self.transpose_b, 2), (self.bias, 4), (self.sum, 8), (self.f32_result, 16),
+                (self.allow_tf32, 32),
+            ]),
+            activation: self.activation as u32,
+            reserved: 0,
+            weights: self.weights.as_ref().map_or(std::ptr::null_mut(), PackedWeights::raw),
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_matmul(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// int8 matrix product: C\[..., M, N\] = saturate(round(scale \* scales\[N\] \* ((A\[..., M, K\] - zero_a) \* (B\[K,
+/// N\] - zero_b) + bias\[N\])) + zero_c), with A of u8 or i8 and B of i8.
+///
+/// The sums of products are exact for every K on every processor, and then saturate at 32 bits. Without scales, and
+/// with a scale of 1, the rest is exact too; otherwise it is computed in f64 and rounded to the nearest integer, ties
+/// to even. A C of f32 is not rounded to an integer.
+///
+/// Inputs: A; B, unless there are packed `weights`; with [`bias`](MatmulInt8::bias) bias; with
+/// [`scales`](MatmulInt8::scales) scales. Output: C.
+#[derive(Clone, Debug, Default)]
+pub struct MatmulInt8 {
+    /// A is given as \[K, M\].
+    pub transpose_a: bool,
+    /// B is given as \[N, K\].
+    pub transpose_b: bool,
+    /// One more input, bias\[N\] of i32, is added to the sums.
+    pub bias: bool,
+    /// The last input, scales\[N\] of f32, has a scale for each column, besides `scale`.
+    pub scales: bool,
+    /// The type of C: [`DType::I32`] (also if it is 0), [`DType::F32`], [`DType::I8`] or [`DType::U8`].
+    ///
+    /// `None` stands for 0.
+    pub dtype: Option<DType>,
+    /// Finite; 0 = 1.
+    pub scale: f32,
+    /// Zero point of A, subtracted from each element; a value of its type.
+    pub zero_a: i32,
+    /// Zero point of B, subtracted from each element: -128 to 127.
+    pub zero_b: i32,
+    /// Zero point of C, added to each element at the end.
+    pub zero_c: i32,
+    /// B, packed from i8, in place of the input; `None` = B is an input. Excludes
+    /// [`transpose_b`](MatmulInt8::transpose_b).
+    pub weights: Option<PackedWeights>,
+}
+
+impl Operator for MatmulInt8 {
+    const NAME: &'static str = "matmul_int8";
+}
+
+impl Create for MatmulInt8 {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_matmul_int8_desc {
+            struct_size: size_of::<ffi::weir_matmul_int8_desc>(),
+            flags: bits(&[(self.transpose_a, 1), (self.transpose_b, 2), (self.bias, 4), (self.scales, 8)]),
+            dtype: self.dtype.map_or(0, DType::code),
+            scale: self.scale,
+            zero_a: self.zero_a,
+            zero_b: self.zero_b,
+            zero_c: self.zero_c,
+            reserved: 0,
+            weights: self.weights.as_ref().map_or(std::ptr::null_mut(), PackedWeights::raw),
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_matmul_int8(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// Convolution of signals \[N, C, W\] or images \[N, C, H, W\] in f32: each element of output channel o is the sum,
+/// over the input channels of its group and the taps of the window, of weights times elements (a cross-correlation:
+/// nothing is mirrored), plus the bias, then the activation.
+///
+/// Inputs: x; weights \[O, C / groups, KW\] or \[O, C / groups, KH, KW\]; with [`bias`](Conv::bias) bias\[O\]. Output:
+/// \[N, O, OW\] or \[N, O, OH, OW\], where OW = (W + begin + end - ((KW - 1) \* dilation + 1)) / stride + 1, rounded
+/// down.
+///
+/// Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
+#[derive(Clone, Debug, Default)]
+pub struct Conv {
+    /// A third input, bias\[O\], is added to each channel.
+    pub bias: bool,
+    /// How x and the output are ordered.
+    pub data_layout: DataLayout,
+    /// How the weights are ordered.
+    pub weights_layout: WeightsLayout,
+    /// The values assumed beyond the ends.
+    pub padding: Padding,
+    /// The function applied to each element of the output.
+    pub activation: Activation,
+    /// Number of groups that the channels are divided into; 0 = 1. Both C and O are multiples of it.
+    pub groups: i64,
+    /// Distance from one window to the next, in elements; 0 = 1.
+    pub strides: [i64; 2],
+    /// Distance from one tap to the next, in elements; 0 = 1.
+    pub dilations: [i64; 2],
+    /// Elements of padding before the first one.
+    pub padding_begin: [i64; 2],
+    /// Elements of padding behind the last one.
+    pub padding_end: [i64; 2],
+}
+
+impl Operator for Conv {
+    const NAME: &'static str = "conv";
+}
+
+impl Create for Conv {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_conv_desc {
+            struct_size: size_of::<ffi::weir_conv_desc>(),
+            flags: bits(&[(self.bias, 1)]),
+            data_layout: self.data_layout as u32,
+            weights_layout: self.weights_layout as u32,
+            padding: self.padding as u32,
+            activation: self.activation as u32,
+            groups: self.groups,
+            strides: self.strides,
+            dilations: self.dilations,
+            padding_begin: self.padding_begin,
+            padding_end: self.padding_end,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_conv(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// Pooling of signals \[N, C, W\] or images \[N, C, H, W\] in f32, channel by channel. Input: x. Output: \[N, C, OW\]
+/// or \[N, C, OH, OW\], as large as that of a convolution with such windows.
+///
+/// Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
+#[derive(Clone, Debug)]
+pub struct Pooling {
+    /// The window is the whole signal or image; the output has one element per channel. The other members are 0.
+    pub global: bool,
+    /// The value computed from a window.
+    pub op: PoolingOp,
+    /// How x and the output are ordered.
+    pub data_layout: DataLayout,
+    /// Taps of a window.
+    pub kernel: [i64; 2],
+    /// Distance from one window to the next, in elements; 0 = 1.
+    pub strides: [i64; 2],
+    /// Distance from one tap to the next, in elements; 0 = 1.
+    pub dilations: [i64; 2],
+    /// Elements of padding before the first one; fewer than the window spans.
+    pub padding_begin: [i64; 2],
+    /// Elements of padding behind the last one; fewer than the window spans.
+    pub padding_end: [i64; 2],
+}
+
+impl Pooling {
+    /// The operator with no other settings.
+    pub fn new(op: PoolingOp) -> Self {
+        Pooling {
+            global: false,
+            op,
+            data_layout: DataLayout::Nchw,
+            kernel: [0; 2],
+            strides: [0; 2],
+            dilations: [0; 2],
+            padding_begin: [0; 2],
+            padding_end: [0; 2],
+        }
+    }
+}
+
+impl Operator for Pooling {
+    const NAME: &'static str = "pooling";
+}
+
+impl Create for Pooling {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_pooling_desc {
+            struct_size: size_of::<ffi::weir_pooling_desc>(),
+            flags: bits(&[(self.global, 1)]),
+            op: self.op as u32,
+            data_layout: self.data_layout as u32,
+            kernel: self.kernel,
+            strides: self.strides,
+            dilations: self.dilations,
+            padding_begin: self.padding_begin,
+            padding_end: self.padding_end,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_pooling(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// One step of an LSTM in f32. With the gates i, o, f (sigmoid) and g (tanh), each of x \* W^T + h \* R^T of its block:
+/// c' = f \* c + i \* g, h' = o \* tanh(c').
+///
+/// Inputs: x\[N, I\], h\[N, H\], c\[N, H\], W\[4 H, I\], R\[4 H, H\] and, with [`bias`](Lstm::bias), the biases.
+/// Outputs: h'\[N, H\], c'\[N, H\].
+#[derive(Clone, Debug, Default)]
+pub struct Lstm {
+    /// Two more inputs, the biases of W and of R, \[4 H\] each, are added to the gates.
+    pub bias: bool,
+    /// How the blocks of W, R and the biases are ordered.
+    pub gate_order: GateOrder,
+}
+
+impl Operator for Lstm {
+    const NAME: &'static str = "lstm";
+}
+
+impl Create for Lstm {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_lstm_desc {
+            struct_size: size_of::<ffi::weir_lstm_desc>(),
+            flags: bits(&[(self.bias, 1)]),
+            gate_order: self.gate_order as u32,
+            reserved: 0,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_lstm(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// One step of a GRU in f32. With the gates z (update) and r (reset), sigmoids of x \* W^T + h \* R^T of their blocks,
+/// and n = tanh(x \* W^T + (r \* h) \* R^T) of its block, or tanh(x \* W^T + r \* (h \* R^T)) as flags say: h' = (1 -
+/// z) \* n + z \* h.
+///
+/// Inputs: x\[N, I\], h\[N, H\], W\[3 H, I\], R\[3 H, H\] and, with [`bias`](Gru::bias), the biases. Output: h'\[N,
+/// H\].
+#[derive(Clone, Debug, Default)]
+pub struct Gru {
+    /// Two more inputs, the biases of W and of R, \[3 H\] each, are added to the gates.
+    pub bias: bool,
+    /// The reset gate is applied to h \* R^T and its bias, not to h: what ONNX calls linear_before_reset, and the only
+    /// way of PyTorch.
+    pub linear_before_reset: bool,
+    /// How the blocks of W, R and the biases are ordered.
+    pub gate_order: GateOrder,
+}
+
+impl Operator for Gru {
+    const NAME: &'static str = "gru";
+}
+
+impl Create for Gru {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_gru_desc {
+            struct_size: size_of::<ffi::weir_gru_desc>(),
+            flags: bits(&[(self.bias, 1), (self.linear_before_reset, 2)]),
+            gate_order: self.gate_order as u32,
+            reserved: 0,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_gru(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// Unary elementwise kernel for f32, bf16 or f16, computed in f32. Input: x. Output: as x, in the same memory or in
+/// other memory.
+#[derive(Clone, Debug)]
+pub struct Eltwise {
+    /// The function.
+    pub op: EltwiseOp,
+    /// A parameter of the function; 0 if it has none.
+    pub alpha: f32,
+    /// A second one; 0 if it has none.
+    pub beta: f32,
+}
+
+impl Eltwise {
+    /// The operator with no other settings.
+    pub fn new(op: EltwiseOp) -> Self {
+        Eltwise {
+            op,
+            alpha: 0.0,
+            beta: 0.0,
+        }
+    }
+}
+
+impl Operator for Eltwise {
+    const NAME: &'static str = "eltwise";
+}
+
+impl Create for Eltwise {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_eltwise_desc {
+            struct_size: size_of::<ffi::weir_eltwise_desc>(),
+            op: self.op as u32,
+            alpha: self.alpha,
+            beta: self.beta,
+            reserved: 0,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_eltwise(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// Binary elementwise kernel with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 is
+/// broadcast. Inputs: a and b, both f32, bf16, f16, i32, i8 or u8; for [`BinaryOp::Eq`] and the other comparisons also
+/// bool. Output: of the same type, or bool if the function compares; it may be the memory of an operand that has the
+/// output's shape and type.
+///
+/// Floats and bytes are computed in f32. Bytes saturate and are rounded to nearest, ties to even; a quotient that is a
+/// NaN is 0 as an integer. i32 is computed exactly and wraps around; its quotients are those of f64, rounded and
+/// saturated in the same way. Integers have no [`BinaryOp::Pow`].
+#[derive(Clone, Debug)]
+pub struct Binary {
+    /// The function.
+    pub op: BinaryOp,
+}
+
+impl Binary {
+    /// The operator with no other settings.
+    pub fn new(op: BinaryOp) -> Self {
+        Binary {
+            op,
+        }
+    }
+}
+
+impl Operator for Binary {
+    const NAME: &'static str = "binary";
+}
+
+impl Create for Binary {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_binary_desc {
+            struct_size: size_of::<ffi::weir_binary_desc>(),
+            op: self.op as u32,
+            reserved: 0,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_binary(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// Elementwise choice: a where the condition holds, else b, with broadcasting of all three as in [`Binary`]. Inputs:
+/// condition, bool; a and b of one type, any but i64. Output: of that type.
+#[derive(Clone, Debug, Default)]
+pub struct Select;
+
+impl Operator for Select {
+    const NAME: &'static str = "select";
+}
+
+impl Create for Select {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_select_desc {
+            struct_size: size_of::<ffi::weir_select_desc>(),
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_select(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// Conversion to another storage type: x scale + shift, between all types but i64. Input: x. Output: the same shape.
+///
+/// Computed in f32. An integer is rounded to nearest, ties to even, and saturates; a NaN becomes 0; as a bool
+/// everything but 0 becomes 1. With scale 1 and shift 0, values that both types can hold are exact, in i32 too.
+#[derive(Clone, Debug)]
+pub struct Convert {
+    /// The type of the output, not i64.
+    pub dtype: DType,
+    /// The factor; 0 stands for 1.
+    pub scale: f32,
+    /// Added after that.
+    pub shift: f32,
+}
+
+impl Convert {
+    /// The operator with no other settings.
+    pub fn new(dtype: DType) -> Self {
+        Convert {
+            dtype,
+            scale: 0.0,
+            shift: 0.0,
+        }
+    }
+}
+
+impl Operator for Convert {
+    const NAME: &'static str = "convert";
+}
+
+impl Create for Convert {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_convert_desc {
+            struct_size: size_of::<ffi::weir_convert_desc>(),
+            dtype: self.dtype.code(),
+            scale: self.scale,
+            shift: self.shift,
+            reserved: 0,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_convert(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// Quantization: round(x / scale) + zero_point, saturated. Inputs: x, f32, bf16 or f16; scale, f32; with
+/// [`zero_point`](Quantize::zero_point) zero_point, i32. Output: the shape of x, i8, u8 or i32. With
+/// [`dequantize`](Quantize::dequantize) the way back: (x - zero_point) scale, computed in f32, from i8, u8 or i32 to
+/// f32, bf16 or f16.
+///
+/// scale and zero_point have one element (of rank 0 or 1), for the whole tensor, or as many as x has along the axis.
+/// Rounding is to nearest, ties to even; a NaN becomes 0. A zero point beyond 2^24 is rounded to f32.
+#[derive(Clone, Debug)]
+pub struct Quantize {
+    /// A third input, zero_point. Without it zero points are 0.
+    pub zero_point: bool,
+    /// From integers to floats.
+    pub dequantize: bool,
+    /// The type of the output; for a dequantization 0 stands for [`DType::F32`].
+    ///
+    /// `None` stands for 0.
+    pub dtype: Option<DType>,
+    /// The axis of scale and zero_point, unless they have one element; negative counts from the end, -1 = last.
+    pub axis: i32,
+}
+
+impl Default for Quantize {
+    fn default() -> Self {
+        Quantize {
+            zero_point: false,
+            dequantize: false,
+            dtype: None,
+            axis: -1,
+        }
+    }
+}
+
+impl Operator for Quantize {
+    const NAME: &'static str = "quantize";
+}
+
+impl Create for Quantize {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_quantize_desc {
+            struct_size: size_of::<ffi::weir_quantize_desc>(),
+            flags: bits(&[(self.zero_point, 1), (self.dequantize, 2)]),
+            dtype: self.dtype.map_or(0, DType::code),
+            axis: self.axis,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_quantize(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// Softmax along one axis: exp(x - max) / sum; or its logarithm. f32, f16 and bf16, computed in f32. Input: x. Output:
+/// as x. A row whose greatest element is an infinity or that holds a NaN becomes NaN.
+#[derive(Clone, Debug)]
+pub struct Softmax {
+    /// The axis; negative counts from the end, -1 = last.
+    pub axis: i32,
+    /// The logarithm of the softmax: x - max - ln(sum).
+    pub log: bool,
+}
+
+impl Default for Softmax {
+    fn default() -> Self {
+        Softmax {
+            axis: -1,
+            log: false,
+        }
+    }
+}
+
+impl Operator for Softmax {
+    const NAME: &'static str = "softmax";
+}
+
+impl Create for Softmax {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_softmax_desc {
+            struct_size: size_of::<ffi::weir_softmax_desc>(),
+            axis: self.axis,
+            reserved: 0,
+            flags: bits(&[(self.log, 1)]),
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_softmax(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// Reduces some dimensions, each to one element. f32, f16 and bf16; computed in f32 or wider, in an order that depends
+/// only on the shape.
+///
+/// Input: x. Output: the shape of x without the axes, or with 1 in their place; of the type of x, or i32 for indices.
+#[derive(Clone, Debug)]
+pub struct Reduce<'a> {
+    /// The reduced axes stay, with one element each.
+    pub keep_dims: bool,
+    /// One of [`ReduceOp`].
+    pub op: ReduceOp,
+    /// The axes that are reduced, in any order; negative ones count from the end.
+    ///
+    /// How many they are: number of axes; 0 = all.
+    pub axes: &'a [i32],
+    /// The power of a norm: 1 or 2. For other operations 0.
+    pub p: f32,
+    /// The eps of a norm, 0 or more. For other operations 0.
+    pub eps: f32,
+}
+
+impl<'a> Reduce<'a> {
+    /// The operator with no other settings.
+    pub fn new(op: ReduceOp) -> Self {
+        Reduce {
+            keep_dims: false,
+            op,
+            axes: &[],
+            p: 0.0,
+            eps: 0.0,
+        }
+    }
+}
+
+impl Operator for Reduce<'_> {
+    const NAME: &'static str = "reduce";
+}
+
+impl Create for Reduce<'_> {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let len = self.axes.len();
+        let desc = ffi::weir_reduce_desc {
+            struct_size: size_of::<ffi::weir_reduce_desc>(),
+            flags: bits(&[(self.keep_dims, 1)]),
+            op: self.op as u32,
+            num_axes: u32::try_from(len).unwrap_or(u32::MAX),
+            axes: filled(self.axes, len, "reduce: axes")?,
+            p: self.p,
+            eps: self.eps,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_reduce(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// Normalisation, then times scale and plus shift on request. The variance is that of the elements themselves: divided
+/// by their number.
+///
+/// Inputs: x, f32, f16 or bf16; for [`NormOp::Batch`] mean and variance, f32; with [`scale`](Norm::scale) scale; with
+/// [`shift`](Norm::shift) shift: f32, or both of the type of x. Output: as x. All types are computed in f32 or wider,
+/// and rounded once.
+#[derive(Clone, Debug)]
+pub struct Norm {
+    /// The result is multiplied with an input.
+    pub scale: bool,
+    /// An input is added to the result, after the multiplication.
+    pub shift: bool,
+    /// One of [`NormOp`].
+    pub op: NormOp,
+    /// The first axis that is normalised, or the axis of the channels; negative counts from the end, -1 = last.
+    pub axis: i32,
+    /// Number of groups of [`NormOp::Group`], a divisor of the number of channels; equal to it for an instance
+    /// normalisation. 0 for other operations.
+    pub groups: u32,
+    /// Added to the variance, 0 or more.
+    pub epsilon: f32,
+}
+
+impl Norm {
+    /// The operator with no other settings.
+    pub fn new(op: NormOp) -> Self {
+        Norm {
+            scale: false,
+            shift: false,
+            op,
+            axis: -1,
+            groups: 0,
+            epsilon: 0.0,
+        }
+    }
+}
+
+impl Operator for Norm {
+    const NAME: &'static str = "norm";
+}
+
+impl Create for Norm {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_norm_desc {
+            struct_size: size_of::<ffi::weir_norm_desc>(),
+            flags: bits(&[(self.scale, 1), (self.shift, 2)]),
+            op: self.op as u32,
+            axis: self.axis,
+            groups: self.groups,
+            epsilon: self.epsilon,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_norm(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// Cumulative sum: each element is the sum of those of x up to its place along one axis. Input: x, f32, f16, bf16 or
+/// i32. Output: as x. Floats are added in f64, in the order of the axis, and each sum is rounded to f32, and from there
+/// to f16 or bf16; i32 wraps around.
+#[derive(Clone, Debug)]
+pub struct Cumsum {
+    /// The axis; negative counts from the end, -1 = last.
+    pub axis: i32,
+    /// A sum leaves out the element at its place: the first one is 0.
+    pub exclusive: bool,
+    /// Sums begin at the end of the axis.
+    pub reverse: bool,
+}
+
+impl Default for Cumsum {
+    fn default() -> Self {
+        Cumsum {
+            axis: -1,
+            exclusive: false,
+            reverse: false,
+        }
+    }
+}
+
+impl Operator for Cumsum {
+    const NAME: &'static str = "cumsum";
+}
+
+impl Create for Cumsum {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_cumsum_desc {
+            struct_size: size_of::<ffi::weir_cumsum_desc>(),
+            axis: self.axis,
+            reserved: 0,
+            flags: bits(&[(self.exclusive, 1), (self.reverse, 2)]),
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_cumsum(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// Transposition: dimension i of the output is dimension permutation\[i\] of the input.
+///
+/// Input: x. Output: x with its dimensions in that order.
+#[derive(Clone, Debug, Default)]
+pub struct Transpose<'a> {
+    /// A permutation of 0 to rank - 1.
+    ///
+    /// How many they are: number of dimensions of x; 0 = any number, in reverse order.
+    pub permutation: &'a [i32],
+}
+
+impl Operator for Transpose<'_> {
+    const NAME: &'static str = "transpose";
+}
+
+impl Create for Transpose<'_> {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let len = self.permutation.len();
+        let desc = ffi::weir_transpose_desc {
+            struct_size: size_of::<ffi::weir_transpose_desc>(),
+            rank: u32::try_from(len).unwrap_or(u32::MAX),
+            reserved: 0,
+            permutation: filled(self.permutation, len, "transpose: permutation")?,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_transpose(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// Concatenation of tensors along an axis. They have one type, and the same size in all other dimensions.
+///
+/// Inputs: num_inputs tensors. Output: as the inputs; its size along the axis is the sum of theirs.
+#[derive(Clone, Debug)]
+pub struct Concat {
+    /// 1 to 64.
+    pub num_inputs: u32,
+    /// The axis; negative counts from the end, -1 = last.
+    pub axis: i32,
+}
+
+impl Default for Concat {
+    fn default() -> Self {
+        Concat {
+            num_inputs: 0,
+            axis: -1,
+        }
+    }
+}
+
+impl Operator for Concat {
+    const NAME: &'static str = "concat";
+}
+
+impl Create for Concat {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_concat_desc {
+            struct_size: size_of::<ffi::weir_concat_desc>(),
+            num_inputs: self.num_inputs,
+            axis: self.axis,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_concat(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// Slice of a tensor: in each dimension the elements from begin on, at a distance of step, up to end, which is
+/// excluded.
+///
+/// Negative positions count from the end. Positions outside of the tensor are clamped: `i64::MAX` as end means "to the
+/// last", and with a negative step `i64::MIN` means "to the first". Input: x. Output: the slice.
+#[derive(Clone, Debug, Default)]
+pub struct Slice<'a> {
+    /// The first element in each dimension.
+    ///
+    /// How many they are: number of dimensions of x.
+    pub begin: &'a [i64],
+    /// The end in each dimension.
+    ///
+    /// As many as in `begin`, or none for zeros.
+    pub end: &'a [i64],
+    /// The distance; 0 = 1. A negative step goes backwards, from begin down to end.
+    ///
+    /// As many as in `begin`, or none for zeros.
+    pub step: &'a [i64],
+}
+
+impl Operator for Slice<'_> {
+    const NAME: &'static str = "slice";
+}
+
+impl Create for Slice<'_> {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let len = self.begin.len();
+        let desc = ffi::weir_slice_desc {
+            struct_size: size_of::<ffi::weir_slice_desc>(),
+            rank: u32::try_from(len).unwrap_or(u32::MAX),
+            reserved: 0,
+            begin: filled(self.begin, len, "slice: begin")?,
+            end: filled(self.end, len, "slice: end")?,
+            step: filled(self.step, len, "slice: step")?,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_slice(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// Padding: a margin of `before` elements in front and `after` behind in each dimension.
+///
+/// A reflecting margin is smaller than the dimension. Input: x. Output: x with the margin.
+#[derive(Clone, Debug, Default)]
+pub struct Pad<'a> {
+    /// One of [`PadMode`].
+    pub mode: PadMode,
+    /// Elements added in front in each dimension, 0 or more.
+    ///
+    /// How many they are: number of dimensions of x.
+    pub before: &'a [i64],
+    /// Elements added behind in each dimension, 0 or more.
+    ///
+    /// As many as in `before`, or none for zeros.
+    pub after: &'a [i64],
+    /// The element of a [`PadMode::Constant`] margin. Floats are rounded to the nearest; an integer type must be able
+    /// to hold it.
+    pub value: f64,
+}
+
+impl Operator for Pad<'_> {
+    const NAME: &'static str = "pad";
+}
+
+impl Create for Pad<'_> {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let len = self.before.len();
+        let desc = ffi::weir_pad_desc {
+            struct_size: size_of::<ffi::weir_pad_desc>(),
+            rank: u32::try_from(len).unwrap_or(u32::MAX),
+            mode: self.mode as u32,
+            before: filled(self.before, len, "pad: before")?,
+            after: filled(self.after, len, "pad: after")?,
+            value: self.value,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_pad(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// The same elements, in their order, in another shape. In a graph the output takes over the memory of the input where
+/// possible, and nothing is copied; on a stream x may be its own output.
+///
+/// Input: x. Output: x in the shape.
+#[derive(Clone, Debug, Default)]
+pub struct Reshape<'a> {
+    /// The output's shape. One dimension may be -1: it follows from the number of elements.
+    ///
+    /// How many they are: number of dimensions of the output.
+    pub dims: &'a [i64],
+}
+
+impl Operator for Reshape<'_> {
+    const NAME: &'static str = "reshape";
+}
+
+impl Create for Reshape<'_> {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let len = self.dims.len();
+        let desc = ffi::weir_reshape_desc {
+            struct_size: size_of::<ffi::weir_reshape_desc>(),
+            rank: u32::try_from(len).unwrap_or(u32::MAX),
+            reserved: 0,
+            dims: filled(self.dims, len, "reshape: dims")?,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_reshape(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// Gather: rows of a table by their indices, as for an embedding.
+///
+/// Inputs: table; indices, i32 or i64, of any shape. Output: the table with the indices' shape in place of the axis. A
+/// call with an index below 0 or beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing. On a CUDA
+/// engine that is a late failure of the stream or run, and the rows of such indices are zeros.
+#[derive(Clone, Debug)]
+pub struct Gather {
+    /// The axis of the table that the indices select from; negative counts from the end, -1 = last.
+    pub axis: i32,
+}
+
+impl Default for Gather {
+    fn default() -> Self {
+        Gather {
+            axis: -1,
+        }
+    }
+}
+
+impl Operator for Gather {
+    const NAME: &'static str = "gather";
+}
+
+impl Create for Gather {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_gather_desc {
+            struct_size: size_of::<ffi::weir_gather_desc>(),
+            axis: self.axis,
+            reserved: 0,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_gather(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// A function applied to each element of a result before it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum Activation {
+    /// Nothing.
+    #[default]
+    None = 0,
+    /// max(x, 0). A NaN stays a NaN.
+    Relu = 1,
+    /// x / 2 \* (1 + erf(x / sqrt 2)).
+    GeluErf = 2,
+    /// x / 2 \* (1 + tanh(sqrt(2 / pi) \* (x + 0.044715 x^3))).
+    GeluTanh = 3,
+    /// 1 / (1 + e^-x).
+    Sigmoid = 4,
+    /// Hyperbolic tangent.
+    Tanh = 5,
+}
+
+/// Binary elementwise functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum BinaryOp {
+    /// a + b.
+    Add = 1,
+    /// a - b.
+    Sub = 2,
+    /// a b.
+    Mul = 3,
+    /// a / b.
+    Div = 4,
+    /// The lesser one; a NaN if one is NaN.
+    Min = 5,
+    /// The greater one; a NaN if one is NaN.
+    Max = 6,
+    /// a^b, as the pow of C.
+    Pow = 7,
+    /// a == b.
+    Eq = 8,
+    /// a != b: also if one is NaN, where all other comparisons are false.
+    Ne = 9,
+    /// a \< b.
+    Lt = 10,
+    /// a \<= b.
+    Le = 11,
+    /// a > b.
+    Gt = 12,
+    /// a >= b.
+    Ge = 13,
+}
+
+/// How the dimensions of images and signals are ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum DataLayout {
+    /// \[N, C, W\], or \[N, C, H, W\].
+    #[default]
+    Nchw = 0,
+}
+
+/// Unary functions of x, with the parameters alpha (a) and beta (b) of [`Eltwise`] where the formula names them.
+/// Infinities give the limits of the function, and a NaN stays a NaN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum EltwiseOp {
+    /// x where x >= 0, else a x: the rectifier, and with a > 0 the leaky one.
+    Relu = 1,
+    /// x where x >= 0, else a (e^x - 1).
+    Elu = 2,
+    /// x (1 + erf(x / sqrt 2)) / 2.
+    GeluErf = 3,
+    /// x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.
+    GeluTanh = 4,
+    /// tanh x.
+    Tanh = 5,
+    /// 1 / (1 + e^-x).
+    Sigmoid = 6,
+    /// x / (1 + e^(-a x)); SiLU with a = 1.
+    Swish = 7,
+    /// e^x.
+    Exp = 8,
+    /// The natural logarithm.
+    Log = 9,
+    /// The square root.
+    Sqrt = 10,
+    /// x x.
+    Square = 11,
+    /// |x|.
+    Abs = 12,
+    /// -x.
+    Neg = 13,
+    /// min(max(x, a), b): b for all x if a > b. Either may be an infinity.
+    Clip = 14,
+    /// a x + b, as IEEE has it: a NaN of an infinity if a is 0.
+    Linear = 15,
+    /// a x^b, as the pow of C.
+    Pow = 16,
+    /// min(max(a x + b, 0), 1).
+    Hardsigmoid = 17,
+    /// x min(max(a x + b, 0), 1).
+    Hardswish = 18,
+    /// The nearest integer, the even one of two.
+    Round = 19,
+    /// x tanh(ln(1 + e^x)).
+    Mish = 20,
+    /// ln(1 + e^(a x)) / a; a is not 0.
+    Softplus = 21,
+}
+
+/// How the blocks of the weights and biases of a cell are ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum GateOrder {
+    /// As in ONNX. LSTM: input, output, forget, cell. GRU: update, reset, new.
+    #[default]
+    Onnx = 0,
+    /// As in PyTorch. LSTM: input, forget, cell, output. GRU: reset, update, new.
+    Torch = 1,
+}
+
+/// Normalisations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum NormOp {
+    /// Layer: (x - mean) / sqrt(variance + epsilon), with mean and variance of the elements along `axis` and all axes
+    /// behind it. Scale and shift have the shape of these axes.
+    Layer = 1,
+    /// Root mean square: x / sqrt(mean of x \* x + epsilon), of the same elements, with the same scale and shift.
+    Rms = 2,
+    /// Batch, with given statistics: (x - mean) / sqrt(variance + epsilon), where mean and variance are further inputs,
+    /// with one element for each element along `axis`, the channels. So have scale and shift.
+    Batch = 3,
+    /// Group: as layer, with mean and variance over all elements of a group of channels and of the axes behind them,
+    /// for each position in front of the channels. Scale and shift have one element for each channel.
+    Group = 4,
+}
+
+/// Contents of a margin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum PadMode {
+    /// One value.
+    #[default]
+    Constant = 0,
+    /// The tensor, mirrored at its first and its last element, which are not repeated: c b | a b c | b a.
+    Reflect = 1,
+    /// The nearest element of the tensor: a a | a b c | c c.
+    Edge = 2,
+}
+
+/// The values assumed beyond the ends of an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum Padding {
+    /// Zeros.
+    #[default]
+    Zero = 0,
+    /// The elements mirrored at the first and the last one, which are not repeated. Shorter than the axis.
+    Reflect = 1,
+}
+
+/// The value that pooling computes from a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum PoolingOp {
+    /// The greatest element; NaN if there is one; -infinity for a window without elements.
+    Max = 1,
+    /// The average over all taps; padding counts as zeros.
+    Average = 2,
+    /// The average over the elements, without padding; 0 for a window without elements.
+    AverageInside = 3,
+}
+
+/// Reductions. A NaN among the elements gives a NaN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum ReduceOp {
+    /// The sum; 0 for no elements.
+    Sum = 1,
+    /// The sum divided by the number of elements; a NaN for no elements.
+    Mean = 2,
+    /// The least element; infinity for no elements.
+    Min = 3,
+    /// The greatest element; minus infinity for no elements.
+    Max = 4,
+    /// The product; 1 for no elements.
+    Mul = 5,
+    /// With s the sum of |x| to the power of p: the root of max(s, eps).
+    NormMax = 6,
+    /// The root of s + eps.
+    NormSum = 7,
+    /// max(s, eps).
+    NormPowerMax = 8,
+    /// s + eps.
+    NormPowerSum = 9,
+    /// Index of the greatest element, as i32, among those that are reduced to one, in their order in memory. The first
+    /// of equals, and the first NaN if there is one. Refused for no elements.
+    Argmax = 10,
+    /// Index of the least element, likewise.
+    Argmin = 11,
+}
+
+/// How the dimensions of the weights of a convolution are ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum WeightsLayout {
+    /// \[O, I / groups, KW\], or \[O, I / groups, KH, KW\].
+    #[default]
+    Oihw = 0,
+}
