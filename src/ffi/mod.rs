@@ -6,6 +6,7 @@
 #![cfg_attr(not(feature = "engines"), allow(dead_code, reason = "what engines need besides"))]
 #![allow(non_camel_case_types)]
 #![allow(clippy::missing_safety_doc, reason = "the C documentation above each function is its contract")]
+#![allow(rustdoc::broken_intra_doc_links, reason = "the comments are for the C header: i[d] is an index, no link")]
 
 mod argument;
 mod failure;

@@ -44,13 +44,30 @@ impl weir_run_options {
     }
 }
 
-/// Reads and checks what the caller asks of a run.
+/// Reads and checks what the caller asks of a run, into `place`; `None`: nothing. Runs without options are many, and
+/// pay for one comparison.
 ///
 /// # Safety
 /// `options` is NULL or points to `struct_size` readable bytes, and what these point to lives during `'a`; the bytes of
 /// `absent` live until the run is done.
 #[inline(always)]
-unsafe fn told<'a>(options: *const weir_run_options, asked_by: &'static str) -> Result<Option<Told<'a>>> {
+unsafe fn told<'a, 'p>(
+    options: *const weir_run_options,
+    asked_by: &'static str,
+    place: &'p mut MaybeUninit<Told<'a>>,
+) -> Result<Option<&'p Told<'a>>> {
+    // SAFETY: as demanded of the caller.
+    if options.is_null() { Ok(None) } else { unsafe { read(options, asked_by, place) } }
+}
+
+/// # Safety
+/// As `told`.
+#[inline(never)]
+unsafe fn read<'a, 'p>(
+    options: *const weir_run_options,
+    asked_by: &'static str,
+    place: &'p mut MaybeUninit<Told<'a>>,
+) -> Result<Option<&'p Told<'a>>> {
     const DETERMINISTIC: u64 = weir_run_flags::WEIR_RUN_DETERMINISTIC as u64;
     const FINISH_INDEPENDENT: u64 = weir_run_flags::WEIR_RUN_FINISH_INDEPENDENT as u64;
     const NO_WAIT: u64 = weir_run_flags::WEIR_RUN_NO_WAIT as u64;
@@ -68,7 +85,7 @@ unsafe fn told<'a>(options: *const weir_run_options, asked_by: &'static str) -> 
     // SAFETY: as demanded of the caller, whose reference to the pool outlives the call.
     unsafe {
         let pool = handle::borrow_opt(options.threadpool.cast_const(), "options->threadpool")?;
-        Ok(Some(Told {
+        Ok(Some(place.write(Told {
             options: ManuallyDrop::new(RunOptions {
                 threadpool: pool.map(|pool| Arc::from_raw(std::ptr::from_ref(pool))),
                 deadline_ns: options.deadline_ns,
@@ -82,7 +99,7 @@ unsafe fn told<'a>(options: *const weir_run_options, asked_by: &'static str) -> 
                 },
             }),
             outputs: array(options.outputs, options.num_outputs, "options->outputs")?,
-        }))
+        })))
     }
 }
 
@@ -126,7 +143,8 @@ pub unsafe extern "C" fn weir_program_run(
             let program = handle::borrow(program.cast_const(), "program")?;
             let program = ManuallyDrop::new(Arc::from_raw(std::ptr::from_ref(program)));
             let stream = handle::borrow_opt(stream, "stream")?;
-            let told = told(options, "weir_program_run")?;
+            let mut place = MaybeUninit::uninit();
+            let told = told(options, "weir_program_run", &mut place)?;
             let inputs = array(inputs, num_inputs, "inputs")?;
             let outputs = array(outputs, num_outputs, "outputs")?;
             let input = |i: usize| tensor(inputs, i, "inputs");
@@ -144,11 +162,11 @@ pub unsafe extern "C" fn weir_program_run(
                     return Ok(());
                 }
             }
-            let part = Told::part(told.as_ref(), &program)?;
+            let part = Told::part(told, &program)?;
             let program = part.as_ref().unwrap_or(&program);
             let run = Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?;
             let _call = ambient::calling();
-            run.run(stream, told.as_ref().map(|told| &*told.options))
+            run.run(stream, told.map(|told| &*told.options))
         }
     })
 }
@@ -176,15 +194,16 @@ pub unsafe extern "C" fn weir_program_start(
             let out = out_ptr(out_run, "out_run")?;
             let program = handle::share(program, "program")?;
             let stream = handle::borrow(stream, "stream")?;
-            let told = told(options, "weir_program_start")?;
+            let mut place = MaybeUninit::uninit();
+            let told = told(options, "weir_program_start", &mut place)?;
             let inputs = array(inputs, num_inputs, "inputs")?;
             let outputs = array(outputs, num_outputs, "outputs")?;
             let input = |i: usize| tensor(inputs, i, "inputs");
             let output = |i: usize| tensor(outputs, i, "outputs");
-            let part = Told::part(told.as_ref(), &program)?;
+            let part = Told::part(told, &program)?;
             let program = part.as_ref().unwrap_or(&program);
             let bound = Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?;
-            handle::begun_into_c(bound.start(stream, told.as_ref().map(|told| &*told.options))?, out);
+            handle::begun_into_c(bound.start(stream, told.map(|told| &*told.options))?, out);
             Ok(())
         }
     })
@@ -215,18 +234,19 @@ pub unsafe extern "C" fn weir_program_run_many(
     options: *const weir_run_options,
 ) -> weir_status {
     guard("weir_program_run_many", || {
+        let mut place = MaybeUninit::uninit();
         // SAFETY: the caller's pointers, as documented.
         let (program, inputs, outputs, told) = unsafe {
             (
                 handle::share(program, "program")?,
                 Tensors::new(inputs, all(count, num_inputs, "inputs")?, "inputs")?,
                 Tensors::new(outputs, all(count, num_outputs, "outputs")?, "outputs")?,
-                told(options, "weir_program_run_many")?,
+                told(options, "weir_program_run_many", &mut place)?,
             )
         };
-        let part = Told::part(told.as_ref(), &program)?;
+        let part = Told::part(told, &program)?;
         let program = part.as_ref().unwrap_or(&program);
-        let options = told.as_ref().map(|told| &*told.options);
+        let options = told.map(|told| &*told.options);
         let run_all = || {
             Program::run_many(program, options, count, &|i, run| {
                 let input = |k: usize| inputs.get(i * num_inputs + k);

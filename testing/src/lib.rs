@@ -7,6 +7,7 @@
 //! This library calls libweir by its C interface only. It shares no Rust items with it at run time: the C types and the
 //! small basics (errors, clocks, locks) are the same sources, compiled a second time as this library's own.
 #![allow(clippy::missing_safety_doc, reason = "the C documentation above each function is its contract")]
+#![allow(rustdoc::broken_intra_doc_links, reason = "the comments are for the C header: i[d] is an index, no link")]
 
 #[allow(dead_code, reason = "libweir uses the rest")]
 #[path = "../../src/ffi/argument.rs"]
