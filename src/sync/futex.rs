@@ -12,7 +12,8 @@ use std::time::Duration;
 #[cfg(target_os = "linux")]
 pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
     let spec = timeout.map(|t| libc::timespec {
-        tv_sec: libc::time_t::try_from(t.as_secs()).unwrap_or(libc::time_t::MAX),
+        // The end comes early after 68 years, as a spurious wake-up.
+        tv_sec: t.as_secs().min(i32::MAX as u64) as _,
         tv_nsec: t.subsec_nanos() as _,
     });
     // SAFETY: the word lives during the call, and the kernel only reads it; spec is NULL or a valid timespec.

@@ -173,11 +173,11 @@ test_all() {
     check "doxygen" doxygen_run
     check "the links of the reference" "$python" ctests/scripts/doc_links.py "$build/doc/html" docs
     check "build the Rust tests" cargo test --locked --workspace --features weir/half --profile checked --no-run
-    check "a build without CUDA, and one without engines" without_features
     check "build the loom models" loom --no-run
     begin "wait for the library as users get it"
     join
     check "the library as users get it, which was built beside these" caught_up library
+    check "a build without CUDA, and one without engines" without_features
     # The models compute and never wait. Tests wait for one another and for clocks: what they leave over is enough for
     # the models, which get nothing else, so that the tests take no notice of them.
     ahead loom idly_loom
@@ -223,16 +223,15 @@ idly_loom() {
     RUSTFLAGS="--cfg loom" idly cargo test --locked --profile models --target-dir target/loom --lib models
 }
 
-# The library with and without features, which look alike to the dynamic linker. Where the library with it lies cargo
-# would see one that has changed, and build it and all tests once more: with --target this one lies elsewhere. It does
-# next to nothing and is not optimised.
+# The library with and without features, which look alike to the dynamic linker. With --target they lie elsewhere than
+# the tests, whose library has all features. They do next to nothing and are not optimised.
 without_features() {
     soname="libweir.so.$(sed -n 's/^#define WEIR_VERSION_MAJOR \([0-9]*\).*/\1/p' include/weir.h).$(sed -n 's/^#define WEIR_ABI_VERSION \([0-9]*\).*/\1/p' include/weir.h)"
     machine=$(rustc -vV | sed -n 's/^host: //p')
     package=profile.checked.package
     cargo rustc --locked --package weir-capi --lib --crate-type cdylib --profile checked --no-default-features --features graph,kernels --target "$machine" --config "$package.weir-core.opt-level=0" \
         --config "$package.weir-core.debug=0" &&
-        ctests/scripts/without_cuda.sh "$target/$machine/checked/libweir.so" include/weir/weir_cdef.h "$soname" "$beside_tests/libweir.so" &&
+        ctests/scripts/without_cuda.sh "$target/$machine/checked/libweir.so" include/weir/weir_cdef.h "$soname" "$build/cargo/release/libweir.so" &&
         cargo rustc --locked --package weir-capi --lib --crate-type cdylib --profile checked --no-default-features --target "$machine" --config "$package.weir-core.opt-level=0" \
             --config "$package.weir-core.debug=0" &&
         ctests/scripts/smallest.sh "$target/$machine/checked/libweir.so" include/weir/weir_cdef.h "$soname"
