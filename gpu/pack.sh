@@ -34,7 +34,11 @@ mkdir -p "$kit/lib" "$kit/bin" "$kit/tests" "$kit/gpu" "$kit/fake"
 library=$(ldd "$tree/bench/gpu/gpu_bench" | sed -n 's/.*=> \(.*libweir\.so[^ ]*\) .*/\1/p')
 [ -n "$library" ] || { echo "gpu/pack.sh: gpu_bench in $tree finds no libweir" >&2; exit 1; }
 cp -L "$library" "$kit/lib/$(basename "$library")"
-cp "$tree/bench/gpu/gpu_bench" "$(find "$tree" -name weir_conformance -type f -perm -u+x | head -n 1)" "$kit/bin/"
+conformance=$(find "$tree" -name weir_conformance -type f -perm -u+x | head -n 1)
+testing=$(ldd "$conformance" | sed -n 's/.*=> \(.*libweir_testing\.so[^ ]*\) .*/\1/p')
+[ -n "$testing" ] || { echo "gpu/pack.sh: $conformance finds no libweir_testing" >&2; exit 1; }
+cp -L "$testing" "$kit/lib/$(basename "$testing")"
+cp "$tree/bench/gpu/gpu_bench" "$conformance" "$kit/bin/"
 for name in cuda cuda_networks cuda_operators; do
     executable=$(rust_test "$name")
     [ -n "$executable" ] || { echo "gpu/pack.sh: no test $name" >&2; exit 1; }
