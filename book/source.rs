@@ -89,7 +89,7 @@ impl Book {
     }
 }
 
-/// Where exported items may stand.
+/// The folders in which exported items may stand.
 pub const FOLDERS: [&str; 4] = ["src/abi", "src/ops", "src/ffi", "testing/src"];
 
 /// The files in which exported items may stand: types first, each folder in alphabetical order.

@@ -38,7 +38,7 @@ soname=lib$part.so.$(number WEIR_VERSION_MAJOR).$(number WEIR_ABI_VERSION)
 name=docs/abi/$part-$(number WEIR_VERSION_MAJOR).$(number WEIR_VERSION_MINOR).abi
 kept=$root/$name
 
-# What weir.h includes, without what differs between systems and compilers.
+# The headers that weir.h includes, without what differs between systems and compilers.
 echo 'typedef __SIZE_TYPE__ size_t;' >"$work/stddef.h"
 for type in INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 UINT64 INTPTR UINTPTR; do
     echo "typedef __${type}_TYPE__ $(echo $type | tr '[:upper:]' '[:lower:]')_t;"
@@ -108,7 +108,7 @@ fi
 
 library=$4
 nm -D --defined-only "$work/libstub.so" | awk '{ print $NF }' | sort >"$work/declared"
-# What a library exports that is a plug-in too is for libweir.
+# The function of plug-ins is for libweir.
 nm -D --defined-only "$library" | awk '$NF != "weir_device_plugin_init" { print $NF }' | sort >"$work/exported"
 if ! diff "$work/declared" "$work/exported" >"$work/diff"; then
     sed -n -e 's/^< /  declared but not exported: /p' -e 's/^> /  exported but not declared: /p' "$work/diff" >&2

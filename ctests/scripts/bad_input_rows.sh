@@ -17,7 +17,7 @@ trap 'rm -rf "$work"' EXIT
 
 nm -D --defined-only "$library" >"$work/nm"
 nm -D --defined-only "$testing" >>"$work/nm"
-# What a plug-in exports is for libweir.
+# The function of plug-ins is for libweir.
 awk '$NF ~ /^weir_/ && $NF != "weir_device_plugin_init" { print $NF }' "$work/nm" | sort -u >"$work/exported"
 sed -n -e 's/^[[:space:]]*ROW(\(weir_[a-z0-9_]*\).*/\1/p' \
     -e 's/^[[:space:]]*X(\([a-z0-9_]*\), [01]).*/weir_kernel_create_\1/p' "$@" | sort >"$work/rows"

@@ -3,8 +3,8 @@
 #
 #   symbols.sh <library> <weir_cdef.h> <soname>
 #
-# What libweir.so or libweir_testing.so shows to the dynamic linker: it exports the functions of the header and nothing
-# else, its soname is <soname>, it is never unloaded, it needs only the C library and the compiler's runtime (and
+# The view that the dynamic linker has of libweir.so or libweir_testing.so: it exports the functions of the header and
+# nothing else, its soname is <soname>, it is never unloaded, it needs only the C library and the compiler's runtime (and
 # libweir_testing libweir), and no symbol of a glibc later than 2.34. libweir_testing is a plug-in besides.
 
 set -eu

@@ -101,8 +101,9 @@ pub struct weir_thread_info {
     pub pool: u64,
     /// The system's thread id (Linux: gettid); 0 until the new thread has reported it.
     pub os_id: u64,
-    /// Its name, NUL-terminated UTF-8: "weir-pool3-0" (of pool 3), "weir-lane-ingest" (of stream 'ingest'), "weir-cpu0-1" (of an engine cpu:0), "weir-kind-cpu-0". The system's own lists show the first 15
-    /// bytes; a longer name loses its middle there and keeps the index.
+    /// Its name, NUL-terminated UTF-8: "weir-pool3-0" (of pool 3), "weir-lane-ingest" (of stream 'ingest'),
+    /// "weir-cpu0-1" (of an engine cpu:0), "weir-kind-cpu-0". The system's own lists show the first 15 bytes; a longer
+    /// name loses its middle there and keeps the index.
     pub name: [std::ffi::c_char; 32],
     /// The object that it works for, NUL-terminated UTF-8, cut if too long: the stream's name, the engine ("cpu:0"),
     /// the kind ("cpu"); "" in a pool created by the host.

@@ -1,5 +1,5 @@
-//! What a device's branch or loop reads from its memory when it begins: an integer, or two numbers that are compared. A
-//! comparison needs no integer that a kernel writes, so that an iteration is a step shorter.
+//! Predicates: a device's branch or loop reads an integer from its memory when it begins, or two numbers that are
+//! compared. A comparison needs no integer that a kernel writes, so that an iteration is a step shorter.
 #![forbid(unsafe_code)]
 
 use crate::base::{Error, Result, dtype};

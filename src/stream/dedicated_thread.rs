@@ -37,7 +37,7 @@ pub trait Drainable: Send + Sync {
     fn device(&self) -> Option<&Arc<dyn Device>>;
 }
 
-/// What the thread and its callers share.
+/// Shared by the thread and its callers.
 struct Lane {
     calls: Inbox<Arc<dyn Drainable>>,
     /// Calls, and the end.
@@ -82,7 +82,7 @@ impl Drop for DedicatedThread {
 }
 
 /// The dedicated thread's side.
-struct Own {
+struct Answering {
     lane: Arc<Lane>,
     /// Calls that were taken from the inbox, the oldest first.
     taken: VecDeque<Arc<dyn Drainable>>,
@@ -90,14 +90,14 @@ struct Own {
 
 thread_local! {
     /// Of a dedicated thread. Without a destructor: registering one allocates on each host thread.
-    static OWN: ManuallyDrop<RefCell<Option<Own>>> = const { ManuallyDrop::new(RefCell::new(None)) };
+    static OWN: ManuallyDrop<RefCell<Option<Answering>>> = const { ManuallyDrop::new(RefCell::new(None)) };
 }
 
 /// The next call, if there is one; `None` on threads that are not dedicated.
 fn next_call() -> Option<Option<Arc<dyn Drainable>>> {
     OWN.with(|own| {
         let mut own = own.borrow_mut();
-        let Own { lane, taken } = own.as_mut()?;
+        let Answering { lane, taken } = own.as_mut()?;
         if taken.is_empty() {
             lane.calls.take_all(|queue| taken.push_back(queue));
         }
@@ -118,7 +118,7 @@ pub(super) fn answer_calls() -> bool {
 }
 
 fn work(lane: Arc<Lane>) {
-    OWN.with(|own| own.replace(Some(Own { lane: Arc::clone(&lane), taken: VecDeque::with_capacity(CALLS) })));
+    OWN.with(|own| own.replace(Some(Answering { lane: Arc::clone(&lane), taken: VecDeque::with_capacity(CALLS) })));
     loop {
         let seen = lane.called.reached();
         // ORDERING: SeqCst pairs with the store in `drop`. The last call was pushed before it.
