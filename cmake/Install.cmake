@@ -16,10 +16,11 @@ if(WEIR_BUILD_STATIC)
     install(FILES "${weir_config_dir}/libweir.a" DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT dev)
 endif()
 
+# A tree of which some targets alone were built may have no library for tests.
 install(FILES "${weir_config_dir}/libweir_testing.so"
     DESTINATION "${CMAKE_INSTALL_LIBDIR}" RENAME "${weir_testing_soname}.${PROJECT_VERSION_PATCH}"
     PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE
-    COMPONENT testing)
+    COMPONENT testing OPTIONAL)
 
 # The installed library has no symbols but those that it exports. Debuggers find the rest by the library's build id, in
 # debug/.build-id beside it (gdb: set debug-file-directory).
@@ -31,9 +32,10 @@ install(CODE "
     execute_process(COMMAND \"${CMAKE_OBJCOPY}\" --strip-all \"${weir_installed}/${WEIR_FILE_NAME}\"
                     COMMAND_ERROR_IS_FATAL ANY)" COMPONENT runtime)
 install(CODE "
-    execute_process(COMMAND \"${CMAKE_OBJCOPY}\" --strip-all
-                    \"${weir_installed}/${weir_testing_soname}.${PROJECT_VERSION_PATCH}\" COMMAND_ERROR_IS_FATAL ANY)"
-    COMPONENT testing)
+    set(library \"${weir_installed}/${weir_testing_soname}.${PROJECT_VERSION_PATCH}\")
+    if(EXISTS \"\${library}\")
+        execute_process(COMMAND \"${CMAKE_OBJCOPY}\" --strip-all \"\${library}\" COMMAND_ERROR_IS_FATAL ANY)
+    endif()" COMPONENT testing)
 if(WEIR_BUILD_STATIC)
     install(CODE "
     execute_process(COMMAND \"${CMAKE_OBJCOPY}\" --strip-debug \"${weir_installed}/libweir.a\"

@@ -40,7 +40,7 @@ move_tree() {
     for file in "$lib_dir/$soname" "$lib_dir/libweir.so"; do
         [ -L "$file" ] && [ -e "$file" ] || fail "$file is not a link to the library"
     done
-    for file in include/weir.h include/weir/ops.h include/weir/weir_api.json include/weir.hpp include/weir/threadpool.hpp include/weir/adapters/openmp.h \
+    for file in include/weir.h include/weir/ops.h include/weir/weir_api.json include/weir/testing.h include/weir.hpp include/weir/threadpool.hpp include/weir/adapters/openmp.h \
         include/weir/adapters/dispatch.h include/weir/adapters/eigen.hpp include/weir/adapters/std_thread.hpp \
         include/weir/adapters/tbb.hpp share/doc/weir/LICENSE-MIT share/doc/weir/LICENSE-APACHE; do
         [ -f "$tree/$file" ] || fail "$file was not installed"
@@ -73,6 +73,8 @@ find_package)
     check_needed "$work/build/consumer"
     "$work/build/consumer"
     "$work/build/consumer_cpp"
+    "$work/build/consumer_testing"
+    "$tree/bin/weir_conformance" --device emulated
     if [ $static = ON ]; then
         "$work/build/consumer_static"
         if readelf -d "$work/build/consumer_static" | grep -q 'NEEDED.*weir'; then

@@ -216,11 +216,11 @@ test_all() {
 
 # Other flags for rustc would throw away what the other steps built, hence the target directory.
 loom() {
-    RUSTFLAGS="--cfg loom" cargo test --locked --profile models --target-dir target/loom --lib "$@"
+    RUSTFLAGS="--cfg loom" cargo test --locked --package weir-core --profile models --target-dir target/loom --lib "$@"
 }
 
 idly_loom() {
-    RUSTFLAGS="--cfg loom" idly cargo test --locked --profile models --target-dir target/loom --lib models
+    RUSTFLAGS="--cfg loom" idly cargo test --locked --package weir-core --profile models --target-dir target/loom --lib models
 }
 
 # The library with and without features, which look alike to the dynamic linker. With --target they lie elsewhere than

@@ -445,7 +445,9 @@ fn every_pool_gives_the_same() {
     let mut pools: Vec<_> = [1, 2, 3, 7].into_iter().map(builtin).collect();
     pools.push(ThreadPool::inline());
     // Fewer without optimisation.
+    #[cfg(not(loom))]
     let seeds = if cfg!(debug_assertions) { 4 } else { 20 };
+    #[cfg(not(loom))]
     pools.extend((0..seeds).map(|seed| ThreadPool::seeded(seed, 1 + seed as usize % 5).unwrap()));
     for (m, n, k) in [(300, 70, 200), (90, 700, 130), (100, 130, 2100)] {
         let case = Int8Case::new(m, n, k).with(|case| (case.zero_a, case.zero_b, case.beta) = (3, 5, 0.75));
