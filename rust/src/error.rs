@@ -144,20 +144,7 @@ impl Error {
         // SAFETY: the text is this thread's until its next call that fails.
         let message = unsafe { CStr::from_ptr(weir_last_error_message()) }.to_string_lossy().into_owned();
         let mut error = Error::new(ErrorKind::of(status), message);
-        let mut failure = weir_failure {
-            struct_size: size_of::<weir_failure>(),
-            code: 0,
-            reserved: 0,
-            iteration: -1,
-            node: [0; _],
-            loop_node: [0; _],
-            engine: [0; _],
-            message: [0; _],
-            num_not_run: 0,
-            not_run_bytes: 0,
-            not_run: std::ptr::null_mut(),
-            not_run_capacity: 0,
-        };
+        let mut failure = no_failure();
         // SAFETY: a struct of this size, with no room for names.
         if unsafe { weir_thread_get_failure(&raw mut failure) } != 0 || failure.code != status {
             return error;
@@ -195,6 +182,24 @@ impl fmt::Debug for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// A struct for a failure to be written to, with no room for names.
+pub(crate) fn no_failure() -> weir_failure {
+    weir_failure {
+        struct_size: size_of::<weir_failure>(),
+        code: 0,
+        reserved: 0,
+        iteration: -1,
+        node: [0; _],
+        loop_node: [0; _],
+        engine: [0; _],
+        message: [0; _],
+        num_not_run: 0,
+        not_run_bytes: 0,
+        not_run: std::ptr::null_mut(),
+        not_run_capacity: 0,
+    }
+}
 
 /// The status of a call as a result. To be called before anything else in this thread calls weir.
 pub(crate) fn check(status: weir_status) -> Result<()> {

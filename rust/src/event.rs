@@ -86,7 +86,9 @@ impl Event {
     }
 
     /// Calls `notice` once, when the event as last recorded has been reached: in the thread that ends the work before
-    /// it, or here if it was reached before. The closure should not block, since the stream waits for it.
+    /// it, or here if it was reached before (inside of another notice: when that has returned). For work on a device
+    /// that is a thread of the engine's, which weir starts for the first notice. The closure should not block, since
+    /// the stream waits for it.
     pub fn on_done(&self, notice: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
         notify(notice, |notice| {
             // SAFETY: a live handle, and a notice that lives during the call.

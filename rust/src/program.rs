@@ -301,7 +301,7 @@ impl Program {
 shared_handle! {
     /// A run in the background. It goes on when this value is dropped.
     ///
-    /// A run can be awaited: `run.await` gives its result, and no thread waits meanwhile.
+    /// A run can be awaited: `run.await` gives its result, and no thread of yours waits meanwhile.
     Run(weir_run), ffi::weir_run_retain, ffi::weir_run_release
 }
 
@@ -339,8 +339,8 @@ impl Run {
         check(unsafe { ffi::weir_run_cancel(self.raw()) })
     }
 
-    /// Calls `notice` once with the run's result: in the thread that ends the run, or here if it is over. The closure
-    /// should not block, since the stream waits for it.
+    /// Calls `notice` once with the run's result, in the thread that [`Event::on_done`](crate::Event::on_done) says.
+    /// The closure should not block, since the stream waits for it.
     pub fn on_done(&self, notice: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
         notify(notice, |notice| {
             // SAFETY: a live handle, and a notice that lives during the call.

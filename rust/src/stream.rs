@@ -2,11 +2,12 @@
 
 use crate::callback::Once;
 use crate::engine::timeout_ns;
-use crate::error::{check, name};
+use crate::error::{check, name, no_failure};
 use crate::handle::{handle, shared_handle};
 use crate::tensor::{End, Handles};
 use crate::{Engine, Error, ErrorKind, Event, Kernel, Result, Run, Tensor, ThreadPool};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::time::Duration;
 use weir_core::abi::{weir_stream, weir_stream_attr, weir_stream_flags as Flags};
 use weir_core::ffi;
@@ -40,6 +41,50 @@ pub struct Stream {
     /// No other stream of the process ever has it.
     id: u64,
     is_synchronous: bool,
+    shared: Arc<Shared>,
+}
+
+/// The clones of a stream have it in common.
+#[derive(Debug, Default)]
+struct Shared {
+    /// The steps of submissions, counted.
+    steps: AtomicU64,
+    /// How many submissions are in progress; `CLEARING` while the failure is cleared.
+    submissions: AtomicU64,
+}
+
+const CLEARING: u64 = 1 << 63;
+
+impl Shared {
+    /// The waits that submitted work begins with and the work itself are skipped together or not at all. So no failure
+    /// is cleared between them, from here until the result is dropped.
+    fn begin(&self) -> Result<Submission<'_>> {
+        // ORDERING: Acquire and Release pair with those in `clear`.
+        let begun = self.submissions.fetch_update(AcqRel, Acquire, |n| (n != CLEARING).then_some(n + 1));
+        let text = "the stream has failed, and its failure is being cleared just now";
+        begun.map(|_| Submission(self)).map_err(|_| Error::new(ErrorKind::FailedPrecondition, text))
+    }
+
+    /// Calls `clear` while no submission is in progress.
+    fn clear(&self, clear: impl FnOnce() -> Result<()>) -> Result<()> {
+        // ORDERING: Acquire, so that `clear` sees all that was submitted; Release, so that later submissions see it.
+        self.submissions.compare_exchange(0, CLEARING, Acquire, Relaxed).map_err(|_| {
+            let text = "work is being submitted to the stream just now: its failure was not cleared";
+            Error::new(ErrorKind::FailedPrecondition, text)
+        })?;
+        let result = clear();
+        self.submissions.store(0, Release);
+        result
+    }
+}
+
+/// A submission in progress.
+struct Submission<'a>(&'a Shared);
+
+impl Drop for Submission<'_> {
+    fn drop(&mut self) {
+        self.0.submissions.fetch_sub(1, Release);
+    }
 }
 
 impl Stream {
@@ -151,9 +196,17 @@ impl Stream {
     }
 
     /// Forgets the stream's failure, so that it takes work again. Skipped work stays skipped.
+    ///
+    /// Refused with `FailedPrecondition` while a call that submits work with tensors to this stream is in progress.
     pub fn clear_error(&self) -> Result<()> {
+        let mut failure = no_failure();
+        // SAFETY: a live handle, and a struct of this size.
+        check(unsafe { ffi::weir_stream_get_failure(self.raw(), &raw mut failure) })?;
+        if failure.code == 0 {
+            return Ok(());
+        }
         // SAFETY: a live handle.
-        check(unsafe { ffi::weir_stream_clear_error(self.raw()) })
+        self.shared.clear(|| check(unsafe { ffi::weir_stream_clear_error(self.raw()) }))
     }
 
     /// Submits work that reads and writes tensors, in order with what else uses these.
@@ -173,6 +226,7 @@ impl Stream {
             }
             return work(&from, &into);
         }
+        let _submission = self.shared.begin()?;
         for input in inputs {
             input.order(self, false)?;
         }
@@ -184,8 +238,10 @@ impl Stream {
             output.order(self, true)?;
         }
         let event = Event::new(&self.engine)?;
+        let before = self.step();
         let run = work(&from, &into)?;
-        let end = End::new(event.record(self).is_ok().then_some(event), run.clone());
+        let event = event.record(self).is_ok().then_some(event);
+        let end = End::new(event, run.clone(), [before, self.step()]);
         for input in inputs {
             input.note(self, false, &end);
         }
@@ -193,6 +249,12 @@ impl Stream {
             output.note(self, true, &end);
         }
         Ok(run)
+    }
+
+    /// Numbers that grow: what was queued before a call of this comes before what is queued after a later one.
+    fn step(&self) -> u64 {
+        // ORDERING: AcqRel orders what threads queue before and after their steps.
+        self.shared.steps.fetch_add(1, AcqRel)
     }
 
     pub(crate) fn raw(&self) -> *mut weir_stream {
@@ -280,6 +342,7 @@ impl StreamBuilder {
             Handle::from_raw(stream)?
         };
         let is_synchronous = info.kind == crate::EngineKind::Cpu && !self.asynchronous;
-        Ok(Stream { handle, engine: self.engine, id: NEXT.fetch_add(1, Relaxed), is_synchronous })
+        let (id, shared) = (NEXT.fetch_add(1, Relaxed), Arc::default());
+        Ok(Stream { handle, engine: self.engine, id, is_synchronous, shared })
     }
 }

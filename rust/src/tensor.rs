@@ -8,6 +8,8 @@
 //! The account's lock is not held while weir is called, since a call may end a pool, which is the program's code.
 //!
 //! A use is not dropped because a later one on another stream has waited for it: a stream that fails skips its waits.
+//! On one stream a use is dropped for a later one. Threads that share a tensor to read it note their uses in any order,
+//! so which is later is told by the steps of their stream (`Stream::step`).
 
 use crate::callback::drop_box;
 use crate::element::elements;
@@ -92,11 +94,18 @@ pub(crate) struct End {
     event: Option<Event>,
     /// The run, whose failure the stream does not have.
     run: Option<Run>,
+    /// The stream's step before the work was queued, and the one after the event was recorded.
+    steps: [u64; 2],
 }
 
 impl End {
-    pub(crate) fn new(event: Option<Event>, run: Option<Run>) -> Arc<End> {
-        Arc::new(End { event, run })
+    pub(crate) fn new(event: Option<Event>, run: Option<Run>, steps: [u64; 2]) -> Arc<End> {
+        Arc::new(End { event, run, steps })
+    }
+
+    /// Whether this is reached before the other's work begins, if both are on one stream.
+    fn is_before(&self, other: &End) -> bool {
+        self.steps[1] < other.steps[0]
     }
 
     fn event(&self) -> Result<&Event> {
@@ -315,9 +324,10 @@ impl Tensor {
     /// Notes work that was queued on the stream.
     pub(crate) fn note(&self, stream: &Stream, writes: bool, end: &Arc<End>) {
         // The failure of earlier work that wrote the tensor counts until the tensor is written anew. Else a use has
-        // nothing to say when it is over, or ends before this one because it is on the same stream.
+        // nothing to say when it is over, or ends before this one because it came earlier on the same stream.
         let mut gone = self.noted(|noted| writes || !noted.writes);
-        gone.retain(|noted| noted.stream == stream.id() || noted.end.is_over().unwrap_or(false));
+        let is_earlier = |noted: &Use| noted.stream == stream.id() && noted.end.is_before(end);
+        gone.retain(|noted| is_earlier(noted) || noted.end.is_over().unwrap_or(false));
         let mut uses = self.uses();
         uses.retain(|noted| !gone.iter().any(|gone| Arc::ptr_eq(&gone.end, &noted.end)));
         uses.push(Use { stream: stream.id(), writes, end: Arc::clone(end) });

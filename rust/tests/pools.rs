@@ -88,9 +88,12 @@ fn pools_that_take_loops() {
     for way in WAYS {
         exercise(Threads::new(way, base, 2));
     }
-    // A parallel_for that waits keeps its tasks: a loop that is given up in part runs in its caller.
-    for way in [Way::Drop, Way::Refuse, Way::Panic] {
+    // A parallel_for that should wait and does not is waited for.
+    for way in WAYS {
         exercise(Threads::new(way, Features { asynchronous: false, ..base }, 2));
+    }
+    // A loop that is given up in part runs in its caller.
+    for way in [Way::Drop, Way::Refuse, Way::Panic] {
         exercise(Threads::new(way, Features { asynchronous: false, nested: true, ..base }, 2));
     }
 }
@@ -200,6 +203,57 @@ fn accepted_runs_once_and_refused_never() {
         assert_eq!(single.map(|n| n.into_inner()), [usize::from(accepted[0]), 0, 0, 0], "{way:?}");
         assert_eq!(looped.map(|n| n.into_inner()), [usize::from(accepted[1]); 4], "{way:?}");
     }
+}
+
+/// Weir relies on a `parallel_for` that is not asynchronous: its tasks use what its caller has.
+#[test]
+fn a_loop_that_returns_too_early_is_waited_for() {
+    for way in WAYS {
+        let features = Features { parallel_for: true, ..Features::default() };
+        let (table, ctx) = vtable(Threads::new(way, features, 2));
+        for _ in 0..100 {
+            let runs = [const { AtomicUsize::new(0) }; 4];
+            let arg = (&raw const runs).cast_mut().cast();
+            // SAFETY: the function of the vtable with its context; the counters live until it has returned.
+            let status = unsafe { table.parallel_for.unwrap()(ctx, 4, Some(count), arg) };
+            let expected = if way == Way::Refuse { (1, 0) } else { (0, 1) };
+            assert_eq!(status, expected.0, "{way:?}");
+            assert_eq!(runs.map(|n| n.into_inner()), [expected.1; 4], "{way:?}");
+        }
+        // SAFETY: once.
+        unsafe { table.release.unwrap()(ctx) };
+    }
+}
+
+/// A pool that keeps the tasks beyond its end.
+#[test]
+fn tasks_that_outlive_their_pool_are_waited_for() {
+    struct Keeping(std::sync::mpsc::Sender<weir::threadpool::Tasks>);
+    impl Pool for Keeping {
+        fn num_threads(&self) -> usize {
+            2
+        }
+        fn features(&self) -> Features {
+            Features { schedule: false, parallel_for: true, ..Features::default() }
+        }
+        fn parallel_for(&self, tasks: weir::threadpool::Tasks) -> Result<(), weir::threadpool::Tasks> {
+            self.0.send(tasks).map_err(|back| back.0)
+        }
+    }
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let late = std::thread::spawn(move || {
+        for tasks in receiver {
+            std::thread::sleep(Duration::from_millis(1));
+            drop(tasks);
+        }
+    });
+    for _ in 0..20 {
+        let pool = ThreadPool::new(Keeping(sender.clone())).unwrap();
+        region(&pool, 100, 0);
+    }
+    drop(sender);
+    drop(ThreadPool::new(Nothing).map(|_| ())); // the pools end with the next call of weir, if not before
+    late.join().unwrap();
 }
 
 #[test]

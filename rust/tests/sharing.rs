@@ -60,6 +60,62 @@ fn a_slice_waits_for_readers_too() {
     }
 }
 
+/// Threads that share a stream and a tensor note what they have queued in any order.
+#[test]
+fn a_slice_waits_for_the_readers_of_all_threads() {
+    let cpu = Engine::cpu().unwrap();
+    let stream = Stream::asynchronous(&cpu).unwrap();
+    let next = slow_next(&cpu, 2000);
+    let mut x = numbers(&cpu, &[0.0; 2000]);
+    let mut copies: Vec<_> = (0..4).map(|_| numbers(&cpu, &[0.0; 2000])).collect();
+    for round in 0..500_u16 {
+        let now = f32::from(round);
+        x.as_slice_mut::<f32>().unwrap().fill(now);
+        std::thread::scope(|scope| {
+            for copy in &mut copies {
+                let (stream, next, x) = (&stream, &next, &x);
+                scope.spawn(move || stream.enqueue(next, &[x], &mut [copy]).unwrap());
+            }
+        });
+        x.as_slice_mut::<f32>().unwrap().fill(-1.0);
+        for copy in &copies {
+            assert_eq!(copy.as_slice::<f32>().unwrap(), [now + 1.0; 2000], "round {round}");
+        }
+    }
+}
+
+#[test]
+fn a_failure_is_cleared_between_submissions() {
+    let cpu = Engine::cpu().unwrap();
+    let (stream, other) = (Stream::asynchronous(&cpu).unwrap(), Stream::asynchronous(&cpu).unwrap());
+    let next = slow_next(&cpu, 2000);
+    let mut x = numbers(&cpu, &[0.0; 2000]);
+    let mut y = numbers(&cpu, &[0.0; 2000]);
+    let (is_over, mut wrong) = (AtomicBool::new(false), None);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Acquire) {
+                let _ = stream.task(|| Err(Error::new(ErrorKind::DataLoss, "gone")));
+                let _ = stream.clear_error();
+                std::thread::yield_now();
+            }
+        });
+        wrong = (0..500_u16).find(|&round| {
+            let now = f32::from(round);
+            x.as_slice_mut::<f32>().unwrap().fill(now);
+            other.enqueue(&next, &[&x], &mut [&mut y]).unwrap();
+            let _ = stream.fill(&mut x, 0); // waits for the reader, is skipped, or is refused
+            y.as_slice::<f32>().unwrap() != [now + 1.0; 2000]
+        });
+        is_over.store(true, Release);
+    });
+    assert_eq!(wrong, None);
+    let _ = stream.synchronize();
+    stream.clear_error().unwrap();
+    stream.fill(&mut x, 0).unwrap();
+    assert_eq!(x.as_slice::<f32>().unwrap(), [0.0; 2000]);
+}
+
 #[test]
 fn a_stream_that_fails_and_skips_its_waits_hides_no_reader() {
     let cpu = Engine::cpu().unwrap();

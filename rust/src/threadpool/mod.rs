@@ -7,9 +7,11 @@
 //!   is dropped. A pool that gives it back from [`Pool::schedule`] refuses it.
 //! - A panic in your code does not cross into weir: a call that panics counts as its default answer.
 //! - Your pool is dropped once, after its last task, and never in one of its own tasks.
+//! - A [`Pool::parallel_for`] that returns too early is waited for.
 //!
 //! Only a leaked task ([`std::mem::forget`]) is not caught. Even then nothing is unsound: weir waits for no task that
-//! has not begun, but it will not drop the pool.
+//! has not begun, but it will not drop the pool. One of a `parallel_for` without
+//! [`asynchronous`](Features::asynchronous) is waited for, for ever.
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::iter::FusedIterator;
 use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicUsize, Ordering::Release};
 
 pub(crate) type TaskFn = unsafe extern "C" fn(*mut c_void, i32);
 
@@ -23,6 +24,8 @@ pub struct Task {
     arg: *mut c_void,
     index: i32,
     hint: Hint,
+    /// Counts the tasks that somebody waits for and that have not returned; NULL if nobody does.
+    left: *const AtomicUsize,
 }
 
 // SAFETY: weir's tasks may run on any thread, and the argument is used for nothing else.
@@ -32,7 +35,7 @@ impl Task {
     /// # Safety
     /// `call(arg, index)` may be called once, on any thread, and does not unwind.
     pub(crate) unsafe fn new(call: TaskFn, arg: *mut c_void, index: i32, hint: Hint) -> Task {
-        Task { call, arg, index, hint }
+        Task { call, arg, index, hint, left: std::ptr::null() }
     }
 
     /// Runs it here.
@@ -47,7 +50,7 @@ impl Task {
 
     /// Whether it is this call that the task stands for, or another one that cannot be told from it.
     pub(crate) fn is(&self, call: TaskFn, arg: *mut c_void, index: i32) -> bool {
-        std::ptr::fn_addr_eq(self.call, call) && self.arg == arg && self.index == index
+        std::ptr::fn_addr_eq(self.call, call) && self.arg == arg && self.index == index && self.left.is_null()
     }
 
     /// Lets go of it unrun: it was refused.
@@ -60,6 +63,11 @@ impl Drop for Task {
     fn drop(&mut self) {
         // SAFETY: by the contract of `new`; a task is dropped once, and a refused one never (`forget`).
         unsafe { (self.call)(self.arg, self.index) }
+        if !self.left.is_null() {
+            // SAFETY: by the contract of `Tasks::new` it lives until it is 0, and this is its last use here. ORDERING:
+            // Release pairs with the Acquire of who waits.
+            unsafe { (*self.left).fetch_sub(1, Release) };
+        }
     }
 }
 
@@ -70,6 +78,7 @@ pub struct Tasks {
     arg: *mut c_void,
     next: i32,
     end: i32,
+    left: *const AtomicUsize,
 }
 
 // SAFETY: as for Task.
@@ -77,14 +86,16 @@ unsafe impl Send for Tasks {}
 
 impl Tasks {
     /// # Safety
-    /// `call(arg, i)` may be called once for each `0 <= i < n`, on any threads, and does not unwind.
-    pub(crate) unsafe fn new(call: TaskFn, arg: *mut c_void, n: i32) -> Tasks {
-        Tasks { call, arg, next: 0, end: n }
+    /// `call(arg, i)` may be called once for each `0 <= i < n`, on any threads, and does not unwind. `left` is NULL, or
+    /// counts the tasks that have not returned: it is `n`, and lives until it is 0 or the tasks were forgotten.
+    pub(crate) unsafe fn new(call: TaskFn, arg: *mut c_void, n: i32, left: *const AtomicUsize) -> Tasks {
+        Tasks { call, arg, next: 0, end: n, left }
     }
 
     /// Whether none of the `n` tasks of this call was taken.
-    pub(crate) fn are_all(&self, call: TaskFn, arg: *mut c_void, n: i32) -> bool {
-        std::ptr::fn_addr_eq(self.call, call) && self.arg == arg && self.next == 0 && self.end == n
+    pub(crate) fn are_all(&self, call: TaskFn, arg: *mut c_void, n: i32, left: *const AtomicUsize) -> bool {
+        let is_call = std::ptr::fn_addr_eq(self.call, call) && self.arg == arg && self.left == left;
+        is_call && self.next == 0 && self.end == n
     }
 
     /// Lets go of them unrun: they were refused.
@@ -103,7 +114,9 @@ impl Iterator for Tasks {
         }
         self.next += 1;
         // SAFETY: by the contract of `new`; each index is drawn once.
-        Some(unsafe { Task::new(self.call, self.arg, index, Hint::default()) })
+        let mut task = unsafe { Task::new(self.call, self.arg, index, Hint::default()) };
+        task.left = self.left;
+        Some(task)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

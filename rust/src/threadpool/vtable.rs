@@ -5,6 +5,8 @@ use super::{Features, Hint, Pool, Task, Tasks};
 use crate::callback::panic_text;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering::Acquire};
+use std::time::Duration;
 use weir_core::abi::{weir_task_hint, weir_threadpool_flags as F, weir_threadpool_vtable};
 
 /// The vtable and the context of `pool`, for a `libweir.so` that somebody else has opened. The pool is dropped when
@@ -22,13 +24,14 @@ pub fn vtable<P: Pool>(pool: P) -> (weir_threadpool_vtable, *mut c_void) {
         max_threads: is_bounded,
     } = answer(Features::default(), || pool.features());
     let flag = |on: bool, flag: F| if on { flag as u64 } else { 0 };
+    let bulk = if asynchronous { parallel_for::<P, false> } else { parallel_for::<P, true> };
     let table = weir_threadpool_vtable {
         struct_size: size_of::<weir_threadpool_vtable>(),
         flags: flag(asynchronous, F::WEIR_THREADPOOL_ASYNCHRONOUS)
             | flag(nested, F::WEIR_THREADPOOL_NESTED)
             | flag(auto_balancing, F::WEIR_THREADPOOL_AUTO_BALANCING),
         num_threads: Some(num_threads::<P>),
-        parallel_for: takes_loops.then_some(parallel_for::<P>),
+        parallel_for: takes_loops.then_some(bulk),
         schedule: takes_tasks.then_some(schedule::<P>),
         in_parallel: knows_threads.then_some(in_parallel::<P>),
         thread_index: knows_indices.then_some(thread_index::<P>),
@@ -114,19 +117,42 @@ unsafe extern "C" fn schedule<P: Pool>(
     }
 }
 
-/// As `schedule`: refused only if all are here again.
-unsafe extern "C" fn parallel_for<P: Pool>(ctx: *mut c_void, n: i32, task: Option<TaskFn>, arg: *mut c_void) -> i32 {
+/// As `schedule`: refused only if all are here again. If weir relies on it (`WAITS`), this returns when all have
+/// returned, whatever the pool does with them: they use what is weir's caller's.
+unsafe extern "C" fn parallel_for<P: Pool, const WAITS: bool>(
+    ctx: *mut c_void,
+    n: i32,
+    task: Option<TaskFn>,
+    arg: *mut c_void,
+) -> i32 {
     let Some(call) = task else { return 1 };
     // SAFETY: weir passes the context.
     let pool = unsafe { pool::<P>(ctx) };
-    // SAFETY: weir's closures run once for each index, on any thread, and do not unwind.
-    let tasks = unsafe { Tasks::new(call, arg, n) };
+    let counter = AtomicUsize::new(usize::try_from(n).unwrap_or(0));
+    let left = if WAITS { &raw const counter } else { std::ptr::null() };
+    // SAFETY: weir's closures run once for each index, on any thread, and do not unwind. The counter lives until it is
+    // 0, or the tasks are forgotten, below.
+    let tasks = unsafe { Tasks::new(call, arg, n, left) };
     match answer(Ok(()), || pool.parallel_for(tasks)) {
-        Err(tasks) if tasks.are_all(call, arg, n) => {
+        Err(tasks) if tasks.are_all(call, arg, n, left) => {
             tasks.forget();
-            1
+            return 1;
         }
-        _ => 0,
+        given_back => drop(given_back), // those of a part run as they are dropped
+    }
+    if WAITS {
+        wait(&counter);
+    }
+    0
+}
+
+/// Waits until the counter is 0. It is at once, unless the pool has returned too early.
+fn wait(left: &AtomicUsize) {
+    let mut pause = Duration::from_micros(50);
+    // ORDERING: Acquire pairs with the Release as a task is dropped.
+    while left.load(Acquire) > 0 {
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(2));
     }
 }
 
