@@ -71,7 +71,7 @@ fn left_out(function: &ItemFn, feature: &str) -> String {
         ReturnType::Type(_, answer) if matches!(&**answer, Type::Ptr(_)) => "c\"\".as_ptr()".to_owned(),
         ReturnType::Type(..) => {
             let outputs = function.sig.inputs.iter().filter_map(output);
-            let outputs = outputs.map(|output| format!("out_ptr({output}, \"{output}\")?; ")).collect::<String>();
+            let outputs = outputs.map(|(take, name)| format!("{take}({name}, \"{name}\")?; ")).collect::<String>();
             let outputs = if outputs.is_empty() {
                 String::new()
             } else {
@@ -83,11 +83,15 @@ fn left_out(function: &ItemFn, feature: &str) -> String {
     format!("#[unsafe(no_mangle)]\npub {signature} {{\n    {body}\n}}\n\n")
 }
 
-/// The name of a parameter that is a pointer to a pointer to be written.
-fn output(parameter: &FnArg) -> Option<String> {
+/// The function for a parameter that is a pointer to a pointer to be written, and its name.
+fn output(parameter: &FnArg) -> Option<(&'static str, String)> {
     let FnArg::Typed(parameter) = parameter else { return None };
     let (Pat::Ident(name), Type::Ptr(outer)) = (&*parameter.pat, &*parameter.ty) else { return None };
-    let is_pointer = matches!(&*outer.elem, Type::Ptr(inner) if inner.mutability.is_some());
+    let take = match &*outer.elem {
+        Type::Ptr(inner) if inner.mutability.is_some() => "out_ptr",
+        Type::Ptr(_) => "out_const",
+        _ => return None,
+    };
     let name = name.ident.to_string();
-    (outer.mutability.is_some() && is_pointer && name.starts_with("out_")).then_some(name)
+    (outer.mutability.is_some() && name.starts_with("out_")).then_some((take, name))
 }

@@ -5,6 +5,7 @@ const SONAME: &str = "libweir_testing.so.0.1";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=RUSTC_LINKER");
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
         println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,{SONAME}");
         // Threads may still be inside the library.

@@ -118,6 +118,11 @@ static void rows_of_run_options(weir_tensor *result) {
         INVALID, "options->flags has unknown bits");
     ROW(weir_program_start, (program, stream, &in, 1, &result, 1, OPTIONS(.notice = &nobody), NEW(run)),
         INVALID, "options->notice has neither a function nor an eventfd");
+    for (int i = 0; i < 3; i++) { /* the pool stays the caller's */
+        ROW(weir_program_start, (program, stream, &in, 1, &result, 1,
+            OPTIONS(.threadpool = good.threadpool, .notice = &nobody), NEW(run)),
+            INVALID, "options->notice has neither a function nor an eventfd");
+    }
     ROW(weir_program_start, (program, stream, &in, 1, &result, 1, OPTIONS(.notice = &reserved), NEW(run)),
         INVALID, "options->notice->reserved is 1, expected 0");
     ROW(weir_program_start, (program, stream, &in, 1, &result, 1, OPTIONS(.notice = UNALIGNED), NEW(run)),

@@ -340,8 +340,9 @@ typedef struct weir_thread_info {
   /** The system's thread id (Linux: gettid); 0 until the new thread has reported it. */
   uint64_t os_id;
   /**
-   * Its name, NUL-terminated UTF-8: "weir-pool3-0" (of pool 3), "weir-lane-ingest" (of stream 'ingest'), "weir-cpu0-1" (of an engine cpu:0), "weir-kind-cpu-0". The system's own lists show the first 15
-   * bytes; a longer name loses its middle there and keeps the index.
+   * Its name, NUL-terminated UTF-8: "weir-pool3-0" (of pool 3), "weir-lane-ingest" (of stream 'ingest'),
+   * "weir-cpu0-1" (of an engine cpu:0), "weir-kind-cpu-0". The system's own lists show the first 15 bytes; a longer
+   * name loses its middle there and keeps the index.
    */
   char name[32];
   /**

@@ -30,15 +30,19 @@ pub unsafe extern "C" fn weir_buffer_create(
         // SAFETY: the caller's pointers, as documented.
         unsafe {
             let (out, engine) = (out_ptr(out_buffer, "out_buffer")?, handle::share(engine, "engine")?);
-            let buffer = match Source::read(from)? {
-                Source::New => Buffer::create(engine, bytes)?,
+            let (buffer, release) = match Source::read(from)? {
+                Source::New => (Buffer::create(engine, bytes)?, None),
                 Source::Foreign(foreign) => {
-                    foreign.adopt(bytes, |data, kept| Buffer::import(engine, data, bytes, kept))?
+                    foreign.make(bytes, |data, kept| Buffer::import(engine, data, bytes, kept))?
                 }
                 Source::Buffer { .. } => return Err(Error::invalid("from->source is BUFFER, which is for tensors")),
-                Source::Pinned(device) => Buffer::create_pinned(engine, bytes, device)?,
+                Source::Pinned(device) => (Buffer::create_pinned(engine, bytes, device)?, None),
             };
-            handle::into_c(buffer, out)
+            handle::into_c(buffer, out)?;
+            if let Some(release) = release {
+                release.adopt();
+            }
+            Ok(())
         }
     })
 }

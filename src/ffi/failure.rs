@@ -84,6 +84,8 @@ pub unsafe extern "C" fn weir_last_error_set(status: weir_status, function: *con
             if text.is_null() { Cow::Borrowed("") } else { unsafe { CStr::from_ptr(text) }.to_string_lossy() }
         };
         let code = Code::from_status(status).unwrap_or(Code::Unknown);
-        last_error::set(&read(function), &Error::new(code, read(text).into_owned()));
+        // It may be the text that is about to be overwritten.
+        let function = read(function).into_owned();
+        last_error::set(&function, &Error::new(code, read(text).into_owned()));
     });
 }

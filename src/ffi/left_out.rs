@@ -12,7 +12,7 @@ fn left_out(feature: &str) -> crate::base::Error {
 mod engines {
     use super::left_out;
     use crate::abi::*;
-    use crate::ffi::argument::out_ptr;
+    use crate::ffi::argument::{out_const, out_ptr};
     use crate::ffi::guard::guard;
     use std::ffi::{c_char, c_void};
 

@@ -82,8 +82,14 @@ unsafe fn read<'a, 'p>(
         let text = format!("options->absent is NULL, but its length is {}", options.num_absent);
         return Err(Error::invalid(text));
     }
-    // SAFETY: as demanded of the caller, whose reference to the pool outlives the call.
+    // SAFETY: as demanded of the caller, whose reference to the pool outlives the call. Nothing fails once the pool stands
+    // for a reference that is not counted.
     unsafe {
+        let listener = match options.notice.is_null() {
+            true => None,
+            false => Some(notice::read(asked_by, options.notice, "options->notice")?),
+        };
+        let outputs = array(options.outputs, options.num_outputs, "options->outputs")?;
         let pool = handle::borrow_opt(options.threadpool.cast_const(), "options->threadpool")?;
         Ok(Some(place.write(Told {
             options: ManuallyDrop::new(RunOptions {
@@ -93,12 +99,9 @@ unsafe fn read<'a, 'p>(
                 deterministic: bits & DETERMINISTIC != 0,
                 finish_independent: bits & FINISH_INDEPENDENT != 0,
                 no_wait: bits & NO_WAIT != 0,
-                listener: match options.notice.is_null() {
-                    true => None,
-                    false => Some(notice::read(asked_by, options.notice, "options->notice")?),
-                },
+                listener,
             }),
-            outputs: array(options.outputs, options.num_outputs, "options->outputs")?,
+            outputs,
         })))
     }
 }

@@ -69,17 +69,17 @@ impl Source<'_> {
 }
 
 impl Foreign {
-    /// Makes an object over the memory, of which it needs `bytes`. If that fails, the memory stays the caller's.
-    pub(super) fn adopt<T>(
+    /// Makes an object over the memory, of which it needs `bytes`, and gives the function that releases it: the memory
+    /// stays the caller's until that is adopted, which comes after everything that can fail.
+    pub(super) fn make<T>(
         self,
         bytes: usize,
         make: impl FnOnce(*mut u8, Box<dyn Any + Send + Sync>) -> Result<T>,
-    ) -> Result<T> {
+    ) -> Result<(T, Option<Arc<task::Destroy>>)> {
         if let Some(given) = self.bytes.filter(|&given| given < bytes) {
             return Err(Error::out_of_range(format!("from->bytes is {given}, and {bytes} are needed")));
         }
         let made = make(self.data, Box::new(Arc::clone(&self.release)))?;
-        self.release.adopt();
-        Ok(made)
+        Ok((made, Some(self.release)))
     }
 }

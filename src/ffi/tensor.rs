@@ -72,16 +72,16 @@ pub unsafe extern "C" fn weir_tensor_create(
             let (engine, desc) = (handle::share(engine, "engine")?, read_desc(desc, "desc")?);
             let rank = (desc.rank as usize).min(desc.dims.len());
             let is_open = desc.dims[..rank].contains(&WEIR_DIM_DYNAMIC);
-            let tensor = match Source::read(from)? {
-                Source::New if is_open => Tensor::create_open(engine, desc)?,
-                Source::New => Tensor::create(engine, desc)?,
+            let (tensor, release) = match Source::read(from)? {
+                Source::New if is_open => (Tensor::create_open(engine, desc)?, None),
+                Source::New => (Tensor::create(engine, desc)?, None),
                 Source::Foreign(foreign) if is_open => {
                     let capacity = foreign.bytes.unwrap_or(0);
-                    foreign.adopt(0, |data, kept| Tensor::create_open_from(engine, desc, data, capacity, kept))?
+                    foreign.make(0, |data, kept| Tensor::create_open_from(engine, desc, data, capacity, kept))?
                 }
                 Source::Foreign(foreign) => {
                     let bytes = desc.check().and_then(|desc| desc.bytes()).map_err(|error| error.within("desc"))?;
-                    foreign.adopt(bytes, |data, kept| Tensor::create_from(engine, desc, data, kept))?
+                    foreign.make(bytes, |data, kept| Tensor::create_from(engine, desc, data, kept))?
                 }
                 _ if is_open => {
                     let text =
@@ -90,11 +90,15 @@ pub unsafe extern "C" fn weir_tensor_create(
                 }
                 Source::Buffer { buffer, offset } => {
                     check_same(&engine, buffer.engine())?;
-                    Tensor::create_on(buffer, desc, offset)?
+                    (Tensor::create_on(buffer, desc, offset)?, None)
                 }
-                Source::Pinned(device) => Tensor::create_pinned(engine, desc, device)?,
+                Source::Pinned(device) => (Tensor::create_pinned(engine, desc, device)?, None),
             };
-            handle::into_c(tensor, out)
+            handle::into_c(tensor, out)?;
+            if let Some(release) = release {
+                release.adopt();
+            }
+            Ok(())
         }
     })
 }

@@ -75,8 +75,8 @@ impl<T> Inbox<T> {
         self.head.load(SeqCst).is_null()
     }
 
-    /// Takes everything pushed so far and hands it to `each`, oldest first. One consumer at a time (`&mut` proves it
-    /// through the drain lock's data).
+    /// Takes everything pushed so far and hands it to `each`, oldest first. One consumer at a time: the holder of the
+    /// queue's drain lock, or the dedicated thread.
     pub fn take_all(&self, mut each: impl FnMut(T)) {
         // ORDERING: SeqCst; the Acquire half pairs with the publication in `push`.
         let mut newest = self.head.swap(ptr::null_mut(), SeqCst);
