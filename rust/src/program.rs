@@ -105,6 +105,7 @@ impl RunOptions {
     }
 
     /// The outputs to compute, by their numbers in the program. Needs [`CompileOptions::partial_runs`].
+    /// None means all of them.
     pub fn outputs(mut self, outputs: &[usize]) -> Self {
         self.outputs = Some(outputs.to_vec());
         self

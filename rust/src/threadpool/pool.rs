@@ -60,7 +60,8 @@ pub trait Pool: Send + Sync + 'static {
     }
 
     /// Runs all tasks, on any threads, and returns when they have returned (with `asynchronous`: when they are queued).
-    /// `Err` with all of the tasks is a refusal; what is dropped, or given back in part, runs here.
+    /// `Err` with all of the tasks is a refusal; what is dropped, or given back in part, runs here. Without `asynchronous`
+    /// a return that comes too early is waited for, so such a task must not be leaked.
     fn parallel_for(&self, tasks: Tasks) -> Result<(), Tasks> {
         Err(tasks)
     }
