@@ -4,7 +4,7 @@ use super::Result;
 use quote::ToTokens;
 use std::fs;
 use std::path::Path;
-use syn::{FnArg, Item, ItemFn, Pat, ReturnType, Type};
+use syn::{FnArg, Item, ItemFn, Pat, ReturnType, Type, Visibility};
 
 /// The files in `src/ffi` whose functions are those of the feature `graph`.
 const GRAPH: &[&str] = &["control", "frames", "graph", "placement", "program", "program_stats", "run"];
@@ -55,7 +55,9 @@ pub fn write(root: &Path, creators: &str) -> Result<[(&'static str, String); 3]>
 fn functions(source: &str, feature: &str) -> Result<String> {
     let items = syn::parse_file(source)?.items.into_iter();
     let exported = items.filter_map(|item| match item {
-        Item::Fn(function) if function.sig.abi.is_some() => Some(function),
+        Item::Fn(function) if function.sig.abi.is_some() && matches!(function.vis, Visibility::Public(_)) => {
+            Some(function)
+        }
         _ => None,
     });
     Ok(exported.map(|function| left_out(&function, feature)).collect())
