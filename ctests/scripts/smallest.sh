@@ -26,7 +26,7 @@ def refused(name, feature, *arguments):
 
 
 refused("weir_engine_create", "engines", CPU, 0, None)
-refused("weir_stream_create", "engines", None, None)
+refused("weir_stream_create", "engines", None, ctypes.c_uint64(0), None)
 refused("weir_kernel_create_softmax", "kernels", None, None, None)
 refused("weir_graph_create", "graph", None)
 weir.weir_engine_release(None)
