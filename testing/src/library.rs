@@ -2,11 +2,12 @@
 
 use crate::abi::*;
 use crate::base::Error;
-use std::ffi::{CString, c_char, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 #[allow(improper_ctypes, reason = "handles are pointers to what only libweir knows")]
 unsafe extern "C" {
+    fn weir_last_error_message() -> *const c_char;
     fn weir_last_error_set(status: weir_status, function: *const c_char, text: *const c_char);
     pub fn weir_device_register(
         name: *const c_char,
@@ -45,7 +46,7 @@ unsafe extern "C" {
 /// Why a function of this library fails.
 pub enum Failure {
     Own(Error),
-    /// libweir has said why.
+    /// libweir has said why, under the name of a function of its own.
     Told(weir_status),
 }
 
@@ -62,22 +63,29 @@ pub fn told(status: weir_status) -> Result<()> {
     if status == 0 { Ok(()) } else { Err(Failure::Told(status)) }
 }
 
+/// The reason that libweir gave, without the name of its function.
+fn reason() -> String {
+    // SAFETY: a text that is valid until the next call that fails.
+    let told = unsafe { CStr::from_ptr(weir_last_error_message()) }.to_string_lossy();
+    told.split_once(": ").map_or(&*told, |(_, reason)| reason).to_owned()
+}
+
 /// Runs the body of an exported function: failures and panics become a status, and a text for the calling thread.
 pub fn guard(function: &str, body: impl FnOnce() -> Result<()>) -> weir_status {
-    let error = match catch_unwind(AssertUnwindSafe(body)) {
+    let (status, message) = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => return 0,
-        Ok(Err(Failure::Told(status))) => return status,
-        Ok(Err(Failure::Own(error))) => error,
+        Ok(Err(Failure::Told(status))) => (status, reason()),
+        Ok(Err(Failure::Own(error))) => (error.code().status(), error.message().to_owned()),
         Err(payload) => {
             let error = Error::from_panic(&*payload);
             // Dropping it might panic again.
             std::mem::forget(payload);
-            error
+            (error.code().status(), error.message().to_owned())
         }
     };
     let text = |text: &str| CString::new(text.replace('\0', " ")).unwrap_or_default();
-    let (function, message) = (text(function), text(error.message()));
+    let (function, message) = (text(function), text(&message));
     // SAFETY: two texts that live during the call.
-    unsafe { weir_last_error_set(error.code().status(), function.as_ptr(), message.as_ptr()) };
-    error.code().status()
+    unsafe { weir_last_error_set(status, function.as_ptr(), message.as_ptr()) };
+    status
 }
