@@ -5,7 +5,7 @@
 use crate::abi::*;
 use crate::argument::out_value;
 use crate::base::text::fixed;
-use crate::base::{Code, Error};
+use crate::base::{Code, Error, with_article};
 use crate::emulated::{Emulated, Emulation, Race, VTABLE};
 use crate::library::{self, Result, guard, told};
 use crate::versioned::{self, Versioned};
@@ -72,7 +72,10 @@ unsafe fn check_kind(attr: *const weir_engine_attr) -> Result<()> {
     if kind == weir_engine_kind_value::WEIR_ENGINE_EMULATED as weir_engine_kind {
         return Ok(());
     }
-    Err(Error::precondition("attr is not for an emulated engine").into())
+    // SAFETY: a name that is never freed.
+    let name = unsafe { CStr::from_ptr(library::weir_engine_kind_name(kind)) }.to_string_lossy();
+    let text = format!("attr is for {} engine, only an emulated one has an emulation", with_article(&name));
+    Err(Error::precondition(text).into())
 }
 
 /// Registers emulated devices with libweir, as the kind WEIR_ENGINE_EMULATED ("emulated"). Every program that uses them

@@ -27,6 +27,7 @@ unsafe extern "C" {
         capacity: usize,
         out_bytes: *mut usize,
     ) -> weir_status;
+    pub fn weir_engine_kind_name(kind: weir_engine_kind) -> *const c_char;
     pub fn weir_engine_get_info(engine: *const weir_engine, out_info: *mut weir_engine_info) -> weir_status;
     pub fn weir_engine_get_name(
         engine: *const weir_engine,
