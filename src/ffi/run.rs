@@ -82,8 +82,8 @@ unsafe fn read<'a, 'p>(
         let text = format!("options->absent is NULL, but its length is {}", options.num_absent);
         return Err(Error::invalid(text));
     }
-    // SAFETY: as demanded of the caller, whose reference to the pool outlives the call. Nothing fails once the pool stands
-    // for a reference that is not counted.
+    // SAFETY: as demanded of the caller, whose reference to the pool outlives the call. Nothing fails once there is a
+    // reference to the pool that is not counted.
     unsafe {
         let listener = match options.notice.is_null() {
             true => None,

@@ -4,8 +4,8 @@
 //! until the count has moved, so a call between the look and the sleep wakes it.
 //!
 //! The thread may run another queue's work, if it resumed that queue and its pool refused it. A wait in that work must
-//! not block the thread's own queue, so such a wait answers calls (`answer_calls`): those that the thread has taken from
-//! the inbox and not answered yet, too.
+//! not block the thread's own queue, so such a wait answers calls (`answer_calls`), those too that the thread has taken
+//! from the inbox and not answered yet.
 #![forbid(unsafe_code)]
 
 use super::inbox::Inbox;
