@@ -211,6 +211,8 @@ typedef struct weir_emulated_race {
 /**
  * Registers emulated devices with libweir, as the kind WEIR_ENGINE_EMULATED ("emulated"). Every program that uses them
  * calls this first; calling it again does nothing. weir_device_load with the path of libweir_testing does the same.
+ *
+ * Errors: ALREADY_EXISTS if another plug-in has that name.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_emulated_register(void);
 

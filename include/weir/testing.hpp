@@ -1,4 +1,4 @@
-// What only tests need: emulated devices, and a pool with a seeded order. Link with libweir_testing too.
+// For tests alone: emulated devices, and a pool with a seeded order. Link with libweir_testing too.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
 // Not part of weir.hpp: tests include it.
@@ -56,7 +56,7 @@ inline std::vector<std::uint64_t> order(const engine &of) {
     return order;
 }
 
-/// What the checker has found.
+/// The reports of the checker.
 inline std::vector<weir_emulated_race> races(const engine &of) {
     std::size_t count = 0;
     std::vector<weir_emulated_race> races(256, sized<weir_emulated_race>());

@@ -50,7 +50,7 @@ impl Operator for Transpose {
     type Desc = weir_transpose_desc;
     const NAME: &'static str = "transpose";
     const DEFAULT: Option<weir_transpose_desc> =
-        Some(weir_transpose_desc { struct_size: size_of::<weir_transpose_desc>(), rank: 0, reserved: 0, permutation: [0; 8] });
+        Some(weir_transpose_desc { struct_size: size_of::<Self::Desc>(), rank: 0, reserved: 0, permutation: [0; 8] });
 
     fn new(desc: &mut weir_transpose_desc, _: Option<PackedShape>) -> Result<Transpose> {
         reserved(desc.reserved)?;

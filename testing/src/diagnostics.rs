@@ -8,8 +8,9 @@ use crate::base::text::fixed;
 use crate::base::{Code, Error, with_article};
 use crate::emulated::{Emulated, Emulation, Race, VTABLE};
 use crate::library::{self, Result, guard, told};
+use crate::sync::Mutex;
 use crate::versioned::{self, Versioned};
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 
 macro_rules! versioned {
@@ -78,15 +79,38 @@ unsafe fn check_kind(attr: *const weir_engine_attr) -> Result<()> {
     Err(Error::precondition(text).into())
 }
 
+/// Whether this library has registered its devices.
+static IS_REGISTERED: Mutex<bool> = Mutex::new(false);
+
+/// Registers the devices by this function of libweir. A provider that is there already is no failure if it is this
+/// library's.
+///
+/// # Safety
+/// It is weir_device_register.
+unsafe fn register(
+    function: unsafe extern "C" fn(*const c_char, i32, *const weir_device_vtable, *mut c_void) -> weir_status,
+) -> weir_status {
+    // Held over the call: another thread's registration is this library's only once it is noted.
+    let mut is_registered = IS_REGISTERED.lock();
+    // SAFETY: the vtable's functions keep the contract, and need no context.
+    let status = unsafe { function(NAME.as_ptr(), 0, &raw const TABLE, ptr::null_mut()) };
+    if *is_registered && status == Code::AlreadyExists.status() {
+        return 0;
+    }
+    *is_registered |= status == 0;
+    status
+}
+
 /// Registers emulated devices with libweir, as the kind WEIR_ENGINE_EMULATED ("emulated"). Every program that uses them
 /// calls this first; calling it again does nothing. weir_device_load with the path of libweir_testing does the same.
+///
+/// Errors: ALREADY_EXISTS if another plug-in has that name.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_emulated_register() -> weir_status {
     guard("weir_emulated_register", || {
-        // SAFETY: the functions keep the contract, and need no context.
-        let status = unsafe { library::weir_device_register(NAME.as_ptr(), 0, &raw const TABLE, ptr::null_mut()) };
-        if status == Code::AlreadyExists.status() { Ok(()) } else { told(status) }
+        // SAFETY: that function.
+        told(unsafe { register(library::weir_device_register) })
     })
 }
 
@@ -97,12 +121,9 @@ pub extern "C" fn weir_emulated_register() -> weir_status {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn weir_device_plugin_init(api: *const weir_device_plugin_api) -> weir_status {
     // SAFETY: as demanded of the caller.
-    let register = unsafe { api.as_ref() }.and_then(|api| api.device_register);
-    register.map_or(Code::Unimplemented.status(), |register| {
-        // SAFETY: as in `weir_emulated_register`.
-        let status = unsafe { register(NAME.as_ptr(), 0, &raw const TABLE, ptr::null_mut()) };
-        if status == Code::AlreadyExists.status() { 0 } else { status }
-    })
+    let given = unsafe { api.as_ref() }.and_then(|api| api.device_register);
+    // SAFETY: libweir's function.
+    given.map_or(Code::Unimplemented.status(), |function| unsafe { register(function) })
 }
 
 impl From<&Race> for weir_emulated_race {
