@@ -22,6 +22,7 @@ pub use stop::{Attached, BeginOutcome, NEVER, Stop, Stoppable};
 
 use crate::base::{Desc, Ref, Result};
 use crate::device::Relation;
+use crate::memory::Bytes;
 use crate::threadpool::{HostCall, ThreadPool};
 use std::sync::Arc;
 
@@ -78,6 +79,12 @@ pub trait Kernel: Send + Sync {
     /// The same kernel with the objects that it names resolved, for a program: its calls then use pointers. `None` if
     /// it names nothing.
     fn resolve(&self) -> Result<Option<Arc<dyn Kernel>>> {
+        Ok(None)
+    }
+
+    /// The same kernel with what it can prepare of inputs that are the same in each call, for a program: `constants` has
+    /// these, and None for the others. `None` if there is nothing to prepare.
+    fn prepared(&self, _inputs: &[Desc], _constants: &[Option<Bytes<'_>>]) -> Result<Option<Arc<dyn Kernel>>> {
         Ok(None)
     }
 

@@ -33,14 +33,21 @@ impl Axis {
     /// The element under a tap; `None` if it is beyond the ends and there is no padding value.
     #[inline(always)]
     pub fn element(&self, window: usize, tap: usize) -> Option<usize> {
-        let (at, before) = (window * self.stride + tap * self.dilation, self.before);
-        if at >= before && at - before < self.input {
-            return Some(at - before);
+        self.at(window * self.stride + tap * self.dilation)
+    }
+
+    /// The element at a place of the padded axis, whose padding begins at 0; `None` as of `element`, and beyond what a
+    /// mirror shows.
+    #[inline(always)]
+    pub fn at(&self, place: usize) -> Option<usize> {
+        let inside = place.wrapping_sub(self.before);
+        if inside < self.input {
+            return Some(inside);
         }
         match self.edge {
             EdgeMode::Zero => None,
-            EdgeMode::Reflect if at < before => Some(before - at),
-            EdgeMode::Reflect => Some(2 * (self.input - 1) - (at - before)),
+            EdgeMode::Reflect if place < self.before => Some(self.before - place).filter(|&at| at < self.input),
+            EdgeMode::Reflect => (2 * self.input).checked_sub(2 + inside),
         }
     }
 
@@ -83,7 +90,12 @@ impl Axis {
 
     /// Number of taps of a window that are between the ends.
     pub fn count(&self, window: usize) -> usize {
-        (0..self.taps).filter(|&tap| self.inside(tap).contains(&window)).count()
+        if self.dilation == 1 {
+            let (begin, end) = self.between(window);
+            return end - begin;
+        }
+        let inside = |&tap: &usize| (window * self.stride + tap * self.dilation).wrapping_sub(self.before) < self.input;
+        (0..self.taps).filter(inside).count()
     }
 
     /// Whether each window is exactly one element.

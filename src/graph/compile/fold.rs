@@ -15,7 +15,7 @@ use crate::graph::build::contents::{After, Contents, Node, NodeBody, Value};
 use crate::graph::build::options::Forwarding;
 use crate::graph::build::verify::{Kinds, Verified, has_effects};
 use crate::kernel::{KernelContext, NEVER, Scratch};
-use crate::memory::{AlignedBuffer, View};
+use crate::memory::{AlignedBuffer, Bytes, View};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -55,6 +55,12 @@ fn may_fold(graph: &Contents) -> bool {
         }
         _ => false,
     })
+}
+
+/// The elements of a graph's constant.
+pub(super) fn elements(constant: &Tensor) -> Bytes<'_> {
+    // SAFETY: nobody writes a constant, as the graph's maker has promised.
+    unsafe { constant.view().as_bytes() }
 }
 
 fn has_switch(graph: &Contents) -> bool {
@@ -226,8 +232,7 @@ impl Folding<'_> {
         let node = &self.graph.nodes[index];
         let inputs = self.inputs(node);
         let Some(selector) = self.tensor(inputs[0]) else { return false };
-        // SAFETY: a constant, which nobody writes.
-        let selected = unsafe { selector.view().as_bytes() }.read_integer();
+        let selected = elements(selector).read_integer();
         let last = branches.len() - 1;
         let chosen = match is_cond {
             true => usize::from(selected != 0),
@@ -332,8 +337,7 @@ impl Folding<'_> {
             _ => false,
         });
         match &first.nodes[goes_on].body {
-            // SAFETY: a constant, which nobody writes.
-            NodeBody::Constant(tensor) if quiet && unsafe { tensor.view().as_bytes() }.read_integer() == 0 => {}
+            NodeBody::Constant(tensor) if quiet && elements(tensor).read_integer() == 0 => {}
             _ => return false,
         }
         let before = inputs.iter().filter(|value| self.tensor(**value).is_none()).map(|value| value.0).collect();

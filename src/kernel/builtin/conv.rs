@@ -6,6 +6,7 @@ use crate::base::{Desc, Error, Result};
 use crate::kernel::vector::conv::{self, Data};
 use crate::kernel::vector::site::MatrixMut;
 use crate::kernel::{KernelContext, Outputs};
+use crate::memory::Bytes;
 use crate::ops::{Conv, Operator};
 
 impl Builtin<Conv> {
@@ -29,6 +30,13 @@ impl BuiltinOperation for Builtin<Conv> {
         self.sizes(inputs).map_or(0, |sizes| sizes.scratch_bytes())
     }
 
+    fn prepared(&self, inputs: &[Desc], constants: &[Option<Bytes<'_>>]) -> Result<Option<Self>> {
+        let Some(weights) = constants[1] else { return Ok(None) };
+        let weights = &weights.read::<f32>()[..elements(&inputs[1])];
+        let filters = self.sizes(inputs)?.packed(self.isa, weights)?;
+        Ok(filters.map(|filters| self.with_filters(filters)))
+    }
+
     fn cost_ns(&self, inputs: &[Desc], _output: &Desc) -> u64 {
         self.sizes(inputs).map_or(0, |sizes| sizes.cost_ns()).max(LEAST_NS)
     }
@@ -45,8 +53,12 @@ impl BuiltinOperation for Builtin<Conv> {
             return Ok(());
         }
         let rows = sizes.images * sizes.groups * sizes.filters;
-        let data =
-            Data { x: input(context, 0), weights: input(context, 1), bias: self.bias.then(|| input(context, 2)) };
+        let data = Data {
+            x: input(context, 0),
+            weights: input(context, 1),
+            packed: self.filters.as_deref(),
+            bias: self.bias.then(|| input(context, 2)),
+        };
         conv::compute(&sizes, &data, MatrixMut::output(out, rows, all / rows), context)
     }
 }

@@ -8,8 +8,10 @@
 use super::packed::Packed;
 use crate::base::{Desc, Error, Result, dtype};
 use crate::device::Relation;
+use crate::kernel::vector::conv::PackedFilters;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::{Kernel, KernelContext, Outputs};
+use crate::memory::Bytes;
 use crate::ops::Operator;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -25,16 +27,23 @@ pub struct Builtin<O> {
     pub(super) isa: Isa,
     /// Packed B of a product.
     pub(super) weights: Option<Arc<Packed>>,
+    /// Packed weights of a convolution that never change.
+    pub(super) filters: Option<Arc<PackedFilters>>,
 }
 
 impl<O: Operator> Builtin<O> {
     pub fn new(operator: O) -> Builtin<O> {
-        Builtin { operator, isa: Isa::best(), weights: None }
+        Builtin { operator, isa: Isa::best(), weights: None, filters: None }
     }
 
     /// For an operator that was made for packed weights of this shape.
     pub fn with_weights(operator: O, weights: Option<Arc<Packed>>) -> Builtin<O> {
         Builtin { weights, ..Builtin::new(operator) }
+    }
+
+    /// The same operator with weights that were packed for it.
+    pub(super) fn with_filters(&self, filters: PackedFilters) -> Builtin<O> {
+        Builtin { filters: Some(Arc::new(filters)), ..self.clone() }
     }
 
     #[cfg(test)]
@@ -68,6 +77,14 @@ pub trait BuiltinOperation: Send + Sync {
         None
     }
 
+    /// What the operator prepares of inputs that are the same in each call.
+    fn prepared(&self, _inputs: &[Desc], _constants: &[Option<Bytes<'_>>]) -> Result<Option<Self>>
+    where
+        Self: Sized,
+    {
+        Ok(None)
+    }
+
     /// Estimated run time of one call on one thread in nanoseconds. All dimensions are known.
     fn cost_ns(&self, inputs: &[Desc], output: &Desc) -> u64;
 
@@ -75,7 +92,7 @@ pub trait BuiltinOperation: Send + Sync {
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()>;
 }
 
-impl<O: Operator> Kernel for Builtin<O>
+impl<O: Operator + 'static> Kernel for Builtin<O>
 where
     Builtin<O>: BuiltinOperation,
 {
@@ -110,6 +127,11 @@ where
 
     fn comparison(&self) -> Option<Relation> {
         BuiltinOperation::comparison(self)
+    }
+
+    fn prepared(&self, inputs: &[Desc], constants: &[Option<Bytes<'_>>]) -> Result<Option<Arc<dyn Kernel>>> {
+        let prepared = BuiltinOperation::prepared(self, inputs, constants)?;
+        Ok(prepared.map(|kernel| Arc::new(kernel) as Arc<dyn Kernel>))
     }
 
     fn is_pure(&self) -> bool {

@@ -3,12 +3,25 @@
 
 use super::{Builtin, BuiltinOperation, LEAST_NS, NS_PER_FLOAT, elements, input};
 use crate::base::{Desc, Result};
-use crate::kernel::vector::pooling;
+use crate::kernel::vector::pooling::{self, PoolingShape};
+use crate::kernel::vector::site::MatrixMut;
 use crate::kernel::{KernelContext, Outputs};
 use crate::ops::Pooling;
 use crate::threadpool::Span;
 
+impl Builtin<Pooling> {
+    fn shape(&self, x: &Desc) -> Result<PoolingShape> {
+        let (rows, columns) = self.axes(x)?;
+        let planes = x.dims[..2].iter().map(|&dim| dim as usize).product();
+        Ok(PoolingShape { planes, rows, columns })
+    }
+}
+
 impl BuiltinOperation for Builtin<Pooling> {
+    fn scratch_bytes(&self, inputs: &[Desc], _output: &Desc) -> usize {
+        self.shape(&inputs[0]).map_or(0, |shape| shape.scratch_bytes())
+    }
+
     fn cost_ns(&self, inputs: &[Desc], output: &Desc) -> u64 {
         let taps = self.axes(&inputs[0]).map_or(1, |(rows, columns)| rows.taps * columns.taps);
         let reads = elements(output) as f32 * taps as f32 + elements(&inputs[0]) as f32;
@@ -18,27 +31,23 @@ impl BuiltinOperation for Builtin<Pooling> {
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let (x, desc) = (input(context, 0), context.inputs()[0].desc());
         let out = outputs.only();
-        if elements(out.desc()) == 0 {
+        let windows = elements(out.desc());
+        if windows == 0 {
             return Ok(());
         }
-        let (rows, columns) = self.axes(desc)?;
-        let plane = rows.input * columns.input;
-        let whole = self.kernel.is_none();
-        let items = elements(out.desc()) / columns.output;
-        let cost_ns = self.cost_ns(&[*desc], out.desc()) as f32 / items as f32;
-        let span = Span { items, cost_ns, ..Span::default() };
-        context.parallel_into(&span, out.shards::<f32>(columns.output), |lines, claim| {
-            for (i, line) in lines.chunks_exact_mut(columns.output).enumerate() {
-                let at = claim.begin() + i;
-                let (number, row) = (at / rows.output, at % rows.output);
-                let plane = &x[number * plane..][..plane];
-                if whole {
-                    line[0] = pooling::whole(self.op, plane);
-                } else {
-                    pooling::row(self.op, &rows, &columns, plane, row, line);
+        let shape = self.shape(desc)?;
+        let cost_ns = self.cost_ns(&[*desc], out.desc());
+        if self.kernel.is_none() || shape.is_whole() {
+            let plane = shape.rows.input * shape.columns.input;
+            let span = Span { items: windows, cost_ns: cost_ns as f32 / windows as f32, ..Span::default() };
+            return context.parallel_into(&span, out.shards::<f32>(1), |out, claim| {
+                for (number, out) in (claim.begin()..).zip(out) {
+                    *out = pooling::whole(self.op, &x[number * plane..][..plane]);
                 }
-            }
-            Ok(())
-        })
+                Ok(())
+            });
+        }
+        let out = MatrixMut::output(out, shape.planes, windows / shape.planes);
+        pooling::compute(self.isa, self.op, &shape, x, out, cost_ns, context)
     }
 }

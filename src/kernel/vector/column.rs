@@ -26,7 +26,6 @@ fn column<'a>(batch: &GemmBatch<'_>, operands: &Operands<'a>) -> Option<Matrix<'
         OperandB::Matrix(b) if batch.shape.transpose_b => Some(b),
         OperandB::Matrix(b) => (b.stride() == 1).then(|| b.as_row()),
         OperandB::Panels(panels) => panels.column(),
-        OperandB::GatherPanels(..) => None,
     }
 }
 

@@ -21,7 +21,7 @@
 //! The first K block scales the old C, the others accumulate: alpha and beta need no pass of their own.
 //!
 //! A region may hold several products of one shape (`GemmBatch`): the tiles of all, one product after the other. B may
-//! also be packed already (`Panels`), or gathered when a panel is filled (`GatherPanels`).
+//! also be packed already (`Panels`).
 //!
 //! The panels lie in the slot's scratch memory. Nothing is allocated.
 
@@ -33,7 +33,7 @@ use super::micro::MicroKernels;
 use super::pack::stretches;
 use super::piece::GemmPiece;
 use super::product::{BLOCK_COLUMNS, Tiling};
-pub use super::product::{GatherPanels, GemmBatch, GemmProduct, GemmShape, OperandB, Operands};
+pub use super::product::{GemmBatch, GemmProduct, GemmShape, OperandB, Operands};
 use super::site::{MatrixMut, Site, check_scratch};
 use super::thin;
 use crate::base::Result;
@@ -237,7 +237,6 @@ impl<'a> Operands<'a> {
         let b = match self.b {
             OperandB::Matrix(b) => b.holds(k, n, transpose_b),
             OperandB::Panels(panels) => panels.holds(k, n, micro.width),
-            OperandB::GatherPanels(..) => true,
         };
         assert!(self.a.holds(m, k, transpose_a) && b && c.holds(m, n) && self.finish.fits(m, n), "{shape:?}");
     }

@@ -16,6 +16,8 @@ pub trait SimdNumber: Copy {
     unsafe fn mul_add(self, factor: Self, summand: Self) -> Self;
     /// The greater one; `other` if one is NaN.
     unsafe fn max(self, other: Self) -> Self;
+    /// The greater one; NaN if one is.
+    unsafe fn max_or_nan(self, other: Self) -> Self;
     /// Itself where a > b, else 0.
     unsafe fn where_greater(self, a: Self, b: Self) -> Self;
     /// The float whose sign and exponent are the lowest nine bits of this one.
@@ -85,6 +87,10 @@ impl SimdNumber for f32 {
         if self > other { self } else { other }
     }
     #[inline(always)]
+    unsafe fn max_or_nan(self, other: f32) -> f32 {
+        if self > other || self.is_nan() { self } else { other }
+    }
+    #[inline(always)]
     unsafe fn where_greater(self, a: f32, b: f32) -> f32 {
         if a > b { self } else { 0.0 }
     }
@@ -129,6 +135,10 @@ mod sse2 {
             fn mul(self: V, other: V) -> V { _mm_mul_ps(self, other) }
             fn mul_add(self: V, factor: V, summand: V) -> V { _mm_add_ps(_mm_mul_ps(self, factor), summand) }
             fn max(self: V, other: V) -> V { _mm_max_ps(self, other) }
+            fn max_or_nan(self: V, other: V) -> V {{
+                let nan = _mm_cmpunord_ps(self, self);
+                _mm_or_ps(_mm_and_ps(nan, self), _mm_andnot_ps(nan, _mm_max_ps(self, other)))
+            }}
             fn where_greater(self: V, a: V, b: V) -> V { _mm_and_ps(self, _mm_cmpgt_ps(a, b)) }
             fn low_bits_as_exponent(self: V) -> V { _mm_castsi128_ps(_mm_slli_epi32::<23>(_mm_castps_si128(self))) }
         }
@@ -202,6 +212,10 @@ pub mod four {
         #[inline(always)]
         unsafe fn max(self, other: Four) -> Four {
             self.each(other, |x, y| if x > y { x } else { y })
+        }
+        #[inline(always)]
+        unsafe fn max_or_nan(self, other: Four) -> Four {
+            self.each(other, |x, y| if x > y || x.is_nan() { x } else { y })
         }
         #[inline(always)]
         unsafe fn where_greater(self, a: Four, b: Four) -> Four {
@@ -281,6 +295,9 @@ mod avx2 {
             fn mul(self: V, other: V) -> V { _mm256_mul_ps(self, other) }
             fn mul_add(self: V, factor: V, summand: V) -> V { _mm256_fmadd_ps(self, factor, summand) }
             fn max(self: V, other: V) -> V { _mm256_max_ps(self, other) }
+            fn max_or_nan(self: V, other: V) -> V {
+                _mm256_blendv_ps(_mm256_max_ps(self, other), self, _mm256_cmp_ps::<_CMP_UNORD_Q>(self, self))
+            }
             fn where_greater(self: V, a: V, b: V) -> V { _mm256_and_ps(self, _mm256_cmp_ps::<_CMP_GT_OQ>(a, b)) }
             fn low_bits_as_exponent(self: V) -> V {
                 _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_castps_si256(self)))
@@ -309,7 +326,24 @@ mod avx2 {
             }
             fn load_first(from: *const f32, count: usize) -> V { _mm256_maskload_ps(from, first(count)) }
             fn store(self: V, to: *mut f32) { _mm256_storeu_ps(to, self) }
-            fn store_part(self: V, to: *mut f32, count: usize) { _mm256_maskstore_ps(to, first(count), self) }
+            // In powers of two: storing with a mask takes AMD's processors many times as long.
+            fn store_part(self: V, to: *mut f32, count: usize) {{
+                if count == Self::LANES {
+                    return Self::store(self, to);
+                }
+                let (mut lanes, mut to) = (_mm256_castps256_ps128(self), to);
+                if count & 4 != 0 {
+                    _mm_storeu_ps(to, lanes);
+                    (lanes, to) = (_mm256_extractf128_ps::<1>(self), to.add(4));
+                }
+                if count & 2 != 0 {
+                    _mm_storel_pd(to.cast(), _mm_castps_pd(lanes));
+                    (lanes, to) = (_mm_movehl_ps(lanes, lanes), to.add(2));
+                }
+                if count & 1 != 0 {
+                    _mm_store_ss(to, lanes);
+                }
+            }}
         }
     }
 
@@ -353,6 +387,9 @@ mod avx512 {
             fn mul(self: V, other: V) -> V { _mm512_mul_ps(self, other) }
             fn mul_add(self: V, factor: V, summand: V) -> V { _mm512_fmadd_ps(self, factor, summand) }
             fn max(self: V, other: V) -> V { _mm512_max_ps(self, other) }
+            fn max_or_nan(self: V, other: V) -> V {
+                _mm512_mask_mov_ps(_mm512_max_ps(self, other), _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(self, self), self)
+            }
             fn where_greater(self: V, a: V, b: V) -> V {
                 _mm512_maskz_mov_ps(_mm512_cmp_ps_mask::<_CMP_GT_OQ>(a, b), self)
             }

@@ -329,13 +329,6 @@ impl GemmPiece<'_> {
                     pack::columns(self.micro.isa, source, b.stride(), size, panel, stride);
                 }
                 OperandB::Matrix(b) => pack::rows(b.at(stretch.begin, columns.start), b.stride(), size, panel, stride),
-                OperandB::GatherPanels(source, number) => {
-                    let panel = std::slice::from_raw_parts_mut(panel, stretch.depth * stride);
-                    let depth = stretch.begin..stretch.begin + stretch.depth;
-                    source.fill(number, depth, columns.clone(), panel, stride);
-                    let padding = columns.len()..padded;
-                    panel.chunks_exact_mut(stride).for_each(|row| row[padding.clone()].fill(0.0));
-                }
                 OperandB::Panels(_) => {}
             }
         }

@@ -1,91 +1,110 @@
 //! The greatest element, or the average, of each window of an image or signal.
 //!
-//! The loops are plain, and also compiled for AVX2. They compare, add and divide, so their bits are the same on every
-//! instruction set.
+//! Determinism: an element is one chain over the taps in order. It compares, adds and divides, so its bits are the same
+//! on every instruction set.
+#![forbid(unsafe_code)]
 
 use super::isa::Isa;
+use super::levels::{self, LevelLoop};
+use super::site::{MatrixMut, Site};
+use super::sliding::{Ends, Greatest, Sliding, Sum};
 use super::window::Axis;
+use crate::base::Result;
 use crate::ops::weir_pooling_op_value as PoolingOp;
 
 /// Partial sums of a plane.
 const LANES: usize = 16;
 
-/// A row of the output, computed from its input plane.
-pub fn row(pooling: PoolingOp, rows: &Axis, columns: &Axis, plane: &[f32], row: usize, out: &mut [f32]) {
-    row_with(Isa::best(), pooling, rows, columns, plane, row, out);
+/// Windows over each of some planes.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolingShape {
+    pub planes: usize,
+    pub rows: Axis,
+    pub columns: Axis,
 }
 
-/// The same on a supported level.
-fn row_with(isa: Isa, pooling: PoolingOp, rows: &Axis, columns: &Axis, plane: &[f32], row: usize, out: &mut [f32]) {
-    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
-    match isa {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: the processor has AVX2.
-        Isa::Avx2 | Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => unsafe {
-            avx2(pooling, rows, columns, plane, row, out)
-        },
-        _ => portable(pooling, rows, columns, plane, row, out),
+impl PoolingShape {
+    fn sliding(&self) -> Sliding {
+        Sliding { images: self.planes, channels: 1, filters: 1, rows: self.rows, columns: self.columns }
+    }
+
+    /// Scratch memory that `compute` needs per slot, in bytes.
+    pub fn scratch_bytes(&self) -> usize {
+        self.sliding().scratch_bytes()
+    }
+
+    /// Whether the only window of a plane is all of it.
+    pub fn is_whole(&self) -> bool {
+        let whole = |axis: &Axis| (axis.output, axis.before, axis.dilation, axis.taps) == (1, 0, 1, axis.input);
+        whole(&self.rows) && whole(&self.columns)
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn avx2(pooling: PoolingOp, rows: &Axis, columns: &Axis, plane: &[f32], row: usize, out: &mut [f32]) {
-    portable(pooling, rows, columns, plane, row, out);
-}
-
-#[inline(always)]
-fn portable(pooling: PoolingOp, rows: &Axis, columns: &Axis, plane: &[f32], row: usize, out: &mut [f32]) {
-    out.fill(if pooling == PoolingOp::WEIR_POOLING_MAX { f32::NEG_INFINITY } else { 0.0 });
-    for tap in 0..rows.taps {
-        let Some(at) = rows.element(row, tap) else { continue };
-        let x = &plane[at * columns.input..][..columns.input];
-        for tap in 0..columns.taps {
-            let inside = columns.inside(tap);
-            if inside.is_empty() {
-                continue;
-            }
-            let x = &x[inside.start * columns.stride + tap * columns.dilation - columns.before..];
-            let out = &mut out[inside];
-            match (pooling, columns.stride) {
-                (PoolingOp::WEIR_POOLING_MAX, 2) => every_second(x, out, greater),
-                (_, 2) => every_second(x, out, |sum, x| sum + x),
-                (PoolingOp::WEIR_POOLING_MAX, 1) => out.iter_mut().zip(x).for_each(|(out, x)| *out = greater(*out, *x)),
-                (PoolingOp::WEIR_POOLING_MAX, stride) => {
-                    out.iter_mut().zip(x.iter().step_by(stride)).for_each(|(out, x)| *out = greater(*out, *x));
-                }
-                (_, 1) => out.iter_mut().zip(x).for_each(|(out, x)| *out += x),
-                (_, stride) => out.iter_mut().zip(x.iter().step_by(stride)).for_each(|(out, x)| *out += x),
-            }
-        }
-    }
-    match pooling {
+/// Computes all windows of `x` into `out`, a plane after the other, in a region of `site`, which has `scratch_bytes` per
+/// slot, at this cost on one thread.
+pub fn compute(
+    isa: Isa,
+    pooling: PoolingOp,
+    shape: &PoolingShape,
+    x: &[f32],
+    out: MatrixMut<'_, f32>,
+    cost_ns: u64,
+    site: &dyn Site,
+) -> Result<()> {
+    let PoolingShape { rows, columns, .. } = *shape;
+    let finish = |row: usize, column: usize, run: &mut [f32]| match pooling {
         PoolingOp::WEIR_POOLING_MAX => {}
         PoolingOp::WEIR_POOLING_AVERAGE => {
-            let taps = (rows.taps * columns.taps) as f32;
-            out.iter_mut().for_each(|out| *out /= taps);
+            levels::on(isa, Divide { run, by: (rows.taps * columns.taps) as f32 });
         }
-        PoolingOp::WEIR_POOLING_AVERAGE_INSIDE => {
-            let (down, interior) = (rows.count(row), columns.interior());
-            for (window, out) in out.iter_mut().enumerate() {
-                let across = if interior.contains(&window) { columns.taps } else { columns.count(window) };
-                *out /= (down * across).max(1) as f32;
-            }
-        }
+        PoolingOp::WEIR_POOLING_AVERAGE_INSIDE => levels::on(isa, DivideByCounts { shape, row, column, run }),
+    };
+    let first = if pooling == PoolingOp::WEIR_POOLING_MAX { f32::NEG_INFINITY } else { 0.0 };
+    let ends = Ends { beyond: first, filter: &|_, _| (&[], first), finish: &finish };
+    match pooling {
+        PoolingOp::WEIR_POOLING_MAX => shape.sliding().compute::<Greatest>(isa, x, &ends, out, cost_ns, site),
+        _ => shape.sliding().compute::<Sum>(isa, x, &ends, out, cost_ns, site),
     }
 }
 
-/// Combines each element of `out` with every second one of `x`. In pairs, which the compiler vectorises.
-#[inline(always)]
-fn every_second(x: &[f32], out: &mut [f32], combine: impl Fn(f32, f32) -> f32) {
-    let pairs = x.chunks_exact(2);
-    let whole = pairs.len().min(out.len());
-    for (out, pair) in out.iter_mut().zip(pairs) {
-        *out = combine(*out, pair[0]);
+struct Divide<'a> {
+    run: &'a mut [f32],
+    by: f32,
+}
+
+impl LevelLoop for Divide<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.run.iter_mut().for_each(|x| *x /= self.by);
     }
-    // The last one may lack a second element.
-    if let Some(out) = out.get_mut(whole) {
-        *out = combine(*out, x[2 * whole]);
+}
+
+/// Divides sums of rows of windows by the elements under them, at least 1.
+struct DivideByCounts<'a> {
+    shape: &'a PoolingShape,
+    row: usize,
+    column: usize,
+    run: &'a mut [f32],
+}
+
+impl LevelLoop for DivideByCounts<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let PoolingShape { rows, columns, .. } = self.shape;
+        let interior = columns.interior();
+        for (row, line) in (self.row..).zip(self.run.chunks_mut(columns.output)) {
+            let (down, end) = (rows.count(row), self.column + line.len());
+            let count = |across: usize| (down * across).max(1) as f32;
+            let [from, to] = [interior.start, interior.end].map(|window| window.clamp(self.column, end));
+            for window in (self.column..from).chain(to..end) {
+                line[window - self.column] /= count(columns.count(window));
+            }
+            Divide { run: &mut line[from - self.column..to - self.column], by: count(columns.taps) }.run();
+        }
     }
 }
 
@@ -116,26 +135,70 @@ pub fn whole(pooling: PoolingOp, plane: &[f32]) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::standalone::StandaloneCall;
     use super::super::window::EdgeMode;
     use super::*;
 
+    fn axis(input: usize, taps: usize, stride: usize, dilation: usize, (before, after): (usize, usize)) -> Axis {
+        let output = (input + before + after - (taps - 1) * dilation - 1) / stride + 1;
+        Axis { input, output, taps, stride, dilation, before, edge: EdgeMode::Zero }
+    }
+
+    /// The definition, window by window.
+    fn reference(pooling: PoolingOp, rows: &Axis, columns: &Axis, plane: &[f32]) -> Vec<f32> {
+        let windows = (0..rows.output).flat_map(|row| (0..columns.output).map(move |column| (row, column)));
+        windows
+            .map(|(row, column)| {
+                let taps = (0..rows.taps).flat_map(|down| (0..columns.taps).map(move |across| (down, across)));
+                let elements = taps.filter_map(|(down, across)| {
+                    Some(plane[rows.element(row, down)? * columns.input + columns.element(column, across)?])
+                });
+                match pooling {
+                    PoolingOp::WEIR_POOLING_MAX => elements.fold(f32::NEG_INFINITY, greater),
+                    PoolingOp::WEIR_POOLING_AVERAGE => elements.sum::<f32>() / (rows.taps * columns.taps) as f32,
+                    PoolingOp::WEIR_POOLING_AVERAGE_INSIDE => {
+                        elements.clone().sum::<f32>() / elements.count().max(1) as f32
+                    }
+                }
+            })
+            .collect()
+    }
+
     #[test]
-    fn every_level_gives_the_same_bits() {
-        let plane: Vec<f32> = (0..9 * 61).map(|i| (i * 7919 % 1000) as f32 / 321.0 - 1.5).collect();
-        for (stride, output) in [(1, 61), (2, 31), (3, 21)] {
-            let columns = Axis { input: 61, output, taps: 3, stride, dilation: 1, before: 1, edge: EdgeMode::Zero };
-            let rows = Axis { input: 9, output: 5, taps: 3, stride: 2, dilation: 1, before: 1, edge: EdgeMode::Zero };
-            for pooling in
-                [PoolingOp::WEIR_POOLING_MAX, PoolingOp::WEIR_POOLING_AVERAGE, PoolingOp::WEIR_POOLING_AVERAGE_INSIDE]
-            {
-                for row in 0..5 {
-                    let of = |isa| {
-                        let mut out = vec![0.0f32; output];
-                        row_with(isa, pooling, &rows, &columns, &plane, row, &mut out);
-                        out.into_iter().map(f32::to_bits).collect::<Vec<_>>()
-                    };
-                    let want = of(Isa::Portable);
-                    assert!(Isa::available().all(|isa| of(isa) == want), "{pooling:?} stride {stride} row {row}");
+    fn every_level_computes_what_the_definition_says() {
+        let shapes = [
+            (axis(9, 3, 1, 1, (1, 1)), axis(61, 3, 1, 1, (1, 1))),
+            (axis(9, 3, 2, 1, (1, 1)), axis(61, 3, 2, 1, (1, 0))),
+            (axis(8, 2, 2, 1, (0, 0)), axis(33, 2, 3, 1, (1, 1))),
+            (axis(7, 7, 1, 1, (3, 3)), axis(7, 7, 1, 1, (3, 3))),
+            (Axis::ONE, axis(500, 5, 1, 2, (4, 2))),
+            (axis(70, 2, 1, 3, (0, 1)), axis(5, 1, 2, 1, (0, 0))),
+        ];
+        for (rows, columns) in shapes {
+            let shape = PoolingShape { planes: 2, rows, columns };
+            let size = 2 * rows.input * columns.input;
+            let mut x: Vec<f32> = (0..size).map(|i| (i * 7919 % 1000) as f32 / 321.0 - 1.5).collect();
+            for special in [None, Some(f32::NAN), Some(f32::INFINITY)] {
+                if let Some(special) = special {
+                    x[size / 3] = special;
+                }
+                for pooling in [
+                    PoolingOp::WEIR_POOLING_MAX,
+                    PoolingOp::WEIR_POOLING_AVERAGE,
+                    PoolingOp::WEIR_POOLING_AVERAGE_INSIDE,
+                ] {
+                    let planes = x.chunks_exact(size / 2);
+                    let want: Vec<f32> = planes.flat_map(|plane| reference(pooling, &rows, &columns, plane)).collect();
+                    for isa in Isa::available() {
+                        let mut got = vec![f32::NAN; want.len()];
+                        let call = StandaloneCall::new(None, 1000, shape.scratch_bytes()).unwrap();
+                        let out = MatrixMut::dense(&mut got, 2, want.len() / 2);
+                        compute(isa, pooling, &shape, &x, out, 1000, &call).unwrap();
+                        for (i, (got, want)) in got.iter().zip(&want).enumerate() {
+                            let same = got == want || got.is_nan() && want.is_nan();
+                            assert!(same, "{isa:?} {pooling:?} {shape:?} {i}: {got} for {want}");
+                        }
+                    }
                 }
             }
         }

@@ -5,7 +5,6 @@ use super::finish::ProductEpilogue;
 use super::panels::Panels;
 use super::site::Matrix;
 use super::step::Scale;
-use std::ops::Range;
 
 /// Maximum columns of a block, whose panels fit into the L2 cache.
 pub(super) const BLOCK_COLUMNS: usize = 256;
@@ -43,14 +42,6 @@ pub enum OperandB<'a> {
     Matrix(Matrix<'a, f32>),
     /// Packed before, for the same K, N and micro-kernels.
     Panels(&'a Panels),
-    /// Gathered on demand; with the number by which the source knows it.
-    GatherPanels(&'a dyn GatherPanels, usize),
-}
-
-/// A matrix whose elements are gathered when they are needed.
-pub trait GatherPanels: Sync {
-    /// Fills rows that are `stride` apart in `panel` with the elements of rows `depth` and of `columns`.
-    fn fill(&self, number: usize, depth: Range<usize>, columns: Range<usize>, panel: &mut [f32], stride: usize);
 }
 
 /// The operands of one product of a batch.

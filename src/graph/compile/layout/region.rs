@@ -11,6 +11,7 @@ use super::flat::{ArrivalSource, Flat, FlatKernel, StorageKind, Val};
 use crate::base::{Desc, Error, Result};
 use crate::graph::build::contents::{Contents, Node, NodeBody, Value};
 use crate::graph::build::verify::{Kinds, Verified};
+use crate::graph::compile::fold;
 use crate::graph::plan::copy_node::{CopyKernel, CopyOpen};
 use crate::graph::plan::schedule;
 use crate::graph::plan::{Body, Edge, NO_BIT, Switch};
@@ -340,6 +341,8 @@ impl GraphLayout<'_> {
         let node = &self.graph.nodes[index];
         let resolved = kernel.resolve().map_err(|error| error.within(format_args!("node '{}'", node.name)))?;
         let kernel = resolved.as_ref().unwrap_or(kernel);
+        let prepared = self.prepared(node, kernel)?;
+        let kernel = prepared.as_ref().unwrap_or(kernel);
         let number = self.flat.kernels.len() as u32;
         let body = if kernel.is_async() || kernel.may_block() || kernel.launcher().is_some() {
             Body::Async(self.flat.calls.len() as u32)
@@ -373,6 +376,20 @@ impl GraphLayout<'_> {
             forwarding: self.graph.forwarding_of(index, descs.len()),
         });
         Ok(())
+    }
+
+    /// The kernel with what it makes of constants.
+    fn prepared(&self, node: &Node, kernel: &Arc<dyn Kernel>) -> Result<Option<Arc<dyn Kernel>>> {
+        let constant = |value: &Value| match &self.graph.nodes[value.0].body {
+            NodeBody::Constant(tensor) => Some(fold::elements(tensor)),
+            _ => None,
+        };
+        let constants: Vec<_> = node.inputs().iter().map(constant).collect();
+        if constants.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        let descs: Vec<Desc> = node.inputs().iter().map(|value| *self.verified.desc(*value)).collect();
+        kernel.prepared(&descs, &constants).map_err(|error| error.within(format_args!("node '{}'", node.name)))
     }
 
     /// Where a value is written: where it is wanted, else in a storage of its own.

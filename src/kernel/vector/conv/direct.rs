@@ -1,226 +1,257 @@
-//! Direct convolution, without patches, for groups with few output channels: above all depthwise. A row of the output
-//! is a weighted sum of rows of the input, shifted by the taps; a few vectors of it stay in registers.
+//! Direct convolution: registers along the filters (`tile`), over a strip of the image (`strip`). So neither the width of
+//! an image nor the stride leaves lanes idle, and nothing is gathered.
 //!
-//! Determinism: an element is the chain over channels and taps in order. The shape decides which elements are computed
-//! with vectors.
+//! A piece of the region is a few rows of the output, some filters of them. Its sums lie in scratch memory, [window]
+//! [filter], until they are complete; then they are turned into rows of the output.
+//!
+//! Determinism: an element is the chain bias + x * weight over channels and taps in order.
 
 use super::super::activation;
 use super::super::isa::Isa;
-use super::super::lanes::Vector;
-use super::super::site::{MatrixMut, Site};
-use super::super::window::EdgeMode;
+use super::super::site::{MatrixMut, Site, check_scratch};
+use super::super::strip::Strip;
+use super::filters::PackedFilters;
+use super::output::OutputRegion;
 use super::shape::{ConvShape, Data, operands};
+use super::tile::{Registers, Tile};
 use crate::base::Result;
 use crate::threadpool::Span;
 use std::ops::Range;
 
-/// Vectors of a row at once, to hide the latency of an addition.
-const STEP: usize = 4;
-/// Elements of the output in a piece, or a whole row.
-const PIECE: usize = 2048;
+/// Windows of a piece.
+const WINDOWS: usize = 256;
+/// Floats of a piece's strip, unless one row has more: half of a small L2 cache.
+const STRIP: usize = 64 << 10;
+/// Floats of the weights of a stretch of channels, which a tile reads for all windows of a piece.
+const WEIGHTS: usize = 32 << 10;
+/// Filters of a piece at least.
+const FILTERS: usize = 64;
+/// Enough pieces for any pool.
+const ENOUGH: usize = 16;
+
+/// How a convolution is divided.
+#[derive(Clone, Copy, Debug)]
+pub struct Division {
+    strip: Strip,
+    /// Rows of the output, and windows of each.
+    height: usize,
+    width: usize,
+    /// Rows of the output in a piece.
+    rows: usize,
+    /// Filters of a piece, whole blocks.
+    filters: usize,
+    /// Channels of a stretch.
+    stretch: usize,
+    /// Filters at once, at most.
+    at_once: usize,
+}
+
+impl Division {
+    pub fn new(isa: Isa, conv: &ConvShape) -> Division {
+        let registers = Registers::of(isa);
+        let (down, across) = conv.axes();
+        let (rows, strip) = Strip::of_piece(down, across, conv.channels, WINDOWS, STRIP);
+        let regions = down.output.div_ceil(rows) * across.output.div_ceil(strip.columns);
+        let strips = conv.images * conv.groups * regions;
+        let parts = ENOUGH.div_ceil(strips.max(1)).min(conv.filters.div_ceil(FILTERS));
+        let filters = conv.filters.div_ceil(parts).next_multiple_of(registers.lanes);
+        let at_once = registers.windows.len() * registers.lanes;
+        let taps = conv.rows.taps * conv.columns.taps;
+        let stretch = (WEIGHTS / (at_once * taps)).clamp(1, conv.channels);
+        Division {
+            strip,
+            height: down.output,
+            width: across.output,
+            rows,
+            filters,
+            // Stretches of about the same length.
+            stretch: conv.channels.div_ceil(conv.channels.div_ceil(stretch)),
+            at_once: at_once.min(filters),
+        }
+    }
+
+    /// Floats of a slot's scratch memory: the places of the taps, a strip, sums, their first values, and weights that
+    /// are packed during the call.
+    fn floats(&self, conv: &ConvShape) -> [usize; 5] {
+        let taps = conv.rows.taps * conv.columns.taps;
+        let sizes = [
+            taps * size_of::<usize>() / size_of::<f32>(),
+            if conv.is_plain() { 0 } else { self.strip.floats(conv.channels) },
+            self.rows * self.strip.columns * self.at_once,
+            self.at_once,
+            self.stretch * taps * self.at_once,
+        ];
+        sizes.map(|size| size.next_multiple_of(16))
+    }
+
+    pub fn scratch_bytes(&self, conv: &ConvShape) -> usize {
+        self.floats(conv).iter().sum::<usize>() * size_of::<f32>()
+    }
+}
 
 pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
-    let (rows, width) = (conv.rows.output, conv.columns.output);
-    let at_once = (PIECE / width.max(1)).clamp(1, rows.max(1));
-    let parts = rows.div_ceil(at_once);
-    let items = conv.images * conv.groups * conv.filters * parts;
-    if items * width == 0 {
-        return Ok(());
-    }
+    let division = Division::new(isa, conv);
+    let (height, width) = (division.height, division.width);
+    let (down, across) = (height.div_ceil(division.rows), width.div_ceil(division.strip.columns));
+    let parts = conv.filters.div_ceil(division.filters);
+    let items = conv.images * conv.groups * down * across * parts;
+    check_scratch(site, division.scratch_bytes(conv));
     let cost_ns = conv.cost_ns() as f32 / items as f32;
     site.parallel_for(&Span { items, cost_ns, ..Span::default() }, &|claim| {
+        // SAFETY: the slot's scratch memory has the floats that `scratch_bytes` says, initialised, aligned for a place,
+        // and exclusive to this claim.
+        let mut scratch = unsafe { Scratch::new(&division, conv, site.scratch(claim.slot()).cast()) };
+        division.strip.taps(scratch.taps);
+        let mut filled = usize::MAX;
         for item in claim.begin()..claim.end() {
-            let (plane, part) = (item / parts, item % parts);
-            let (number, filter) = (plane / conv.filters, plane % conv.filters);
-            let of = operands(conv, data, number);
-            let weights = &of.weights[filter * conv.depth()..][..conv.depth()];
-            let bias = of.bias.map_or(0.0, |bias| bias[filter]);
-            for row in part * at_once..((part + 1) * at_once).min(rows) {
-                let at = out.data().wrapping_add((plane * rows + row) * width);
-                // SAFETY: a claimed row of the output.
-                let line = unsafe {
-                    at.write_bytes(0, width);
-                    std::slice::from_raw_parts_mut(at, width)
-                };
-                let source = OutputRow { conv, x: of.x, weights, bias, row };
-                source.compute(isa, line);
-                activation::apply(conv.activation, isa, line);
+            let (region, part) = (item / parts, item % parts);
+            let (number, region_of_it) = (region / (down * across), region % (down * across));
+            let (row, column) = (region_of_it / across * division.rows, region_of_it % across * division.strip.columns);
+            let piece = Piece {
+                isa,
+                conv,
+                division: &division,
+                of: operands(conv, data, number),
+                packed: data.packed.map(|packed| (packed, number % conv.groups)),
+                rows: row..(row + division.rows).min(height),
+                columns: column..(column + division.strip.columns).min(width),
+                out: out.data().wrapping_add(number * conv.filters * conv.windows()),
+            };
+            if filled != region {
+                piece.fill(scratch.strip);
+                filled = region;
             }
+            let filters = part * division.filters..((part + 1) * division.filters).min(conv.filters);
+            // SAFETY: the processor has the instruction set, and these elements of the output are claimed.
+            unsafe { piece.compute(filters, &mut scratch) };
         }
         Ok(())
     })
 }
 
-/// A row of the output of one filter.
-struct OutputRow<'a> {
+/// The parts of a slot's scratch memory.
+struct Scratch<'a> {
+    taps: &'a mut [usize],
+    strip: &'a mut [f32],
+    sums: &'a mut [f32],
+    first: &'a mut [f32],
+    weights: &'a mut [f32],
+}
+
+impl<'a> Scratch<'a> {
+    /// # Safety
+    /// `memory` has the floats of `Division::floats`, initialised, exclusive during 'a, and aligned for a `usize`.
+    unsafe fn new(division: &Division, conv: &ConvShape, memory: *mut f32) -> Scratch<'a> {
+        let sizes = division.floats(conv);
+        let begins: [usize; 5] = std::array::from_fn(|i| sizes[..i].iter().sum());
+        // SAFETY: as demanded of the caller; the parts follow one another.
+        let part = |i: usize| unsafe { std::slice::from_raw_parts_mut(memory.add(begins[i]), sizes[i]) };
+        let taps = conv.rows.taps * conv.columns.taps;
+        // SAFETY: likewise; any bits are a place.
+        let places = unsafe { std::slice::from_raw_parts_mut(memory.cast::<usize>(), taps) };
+        Scratch { taps: places, strip: part(1), sums: part(2), first: part(3), weights: part(4) }
+    }
+}
+
+/// Some windows of an image and a group.
+struct Piece<'a> {
+    isa: Isa,
     conv: &'a ConvShape,
-    x: &'a [f32],
-    weights: &'a [f32],
-    bias: f32,
-    row: usize,
+    division: &'a Division,
+    of: Data<'a>,
+    /// Packed weights, and the group's number in them.
+    packed: Option<(&'a PackedFilters, usize)>,
+    rows: Range<usize>,
+    columns: Range<usize>,
+    /// The first channel of the group in the output.
+    out: *mut f32,
 }
 
-impl OutputRow<'_> {
-    fn compute(&self, isa: Isa, out: &mut [f32]) {
-        match isa {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: the processor has AVX-512.
-            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => unsafe { self.avx512(out) },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: the processor has AVX2 and FMA.
-            Isa::Avx2 => unsafe { self.avx2(out) },
-            _ => self.portable(out),
+impl Piece<'_> {
+    fn fill(&self, strip: &mut [f32]) {
+        if self.conv.is_plain() {
+            return;
         }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f")]
-    fn avx512(&self, out: &mut [f32]) {
-        // SAFETY: the processor has AVX-512.
-        unsafe { self.vectors::<std::arch::x86_64::__m512>(out) }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,fma")]
-    fn avx2(&self, out: &mut [f32]) {
-        // SAFETY: the processor has AVX2 and FMA.
-        unsafe { self.vectors::<std::arch::x86_64::__m256>(out) }
-    }
-
-    /// Calls `f` with each row of the input under the window, and its weights.
-    #[inline(always)]
-    fn each_line(&self, mut f: impl FnMut(&[f32], &[f32])) {
-        let (rows, columns) = (&self.conv.rows, &self.conv.columns);
-        let plane = rows.input * columns.input;
+        let layout = &self.division.strip;
         for channel in 0..self.conv.channels {
-            let x = &self.x[channel * plane..][..plane];
-            let weights = &self.weights[channel * rows.taps * columns.taps..][..rows.taps * columns.taps];
-            for tap in 0..rows.taps {
-                if let Some(at) = rows.element(self.row, tap) {
-                    f(&x[at * columns.input..][..columns.input], &weights[tap * columns.taps..][..columns.taps]);
-                }
-            }
+            let plane = &self.of.x[channel * self.conv.plane()..][..self.conv.plane()];
+            let to = &mut strip[channel * layout.channel()..];
+            layout.fill(self.isa, plane, self.rows.clone(), self.columns.start, 0.0, to);
         }
     }
 
-    /// One element at a time.
-    #[inline(always)]
-    fn elements(&self, windows: Range<usize>, out: &mut [f32]) {
-        let columns = self.conv.columns;
-        for window in windows {
-            let mut sum = self.bias;
-            self.each_line(|x, weights| {
-                for (tap, weight) in weights.iter().enumerate() {
-                    sum += columns.element(window, tap).map_or(0.0, |at| x[at]) * weight;
-                }
-            });
-            out[window] = sum;
+    /// The elements under the windows, from the first window on, and the floats from one channel to the next. Windows of
+    /// one element need no strip.
+    fn elements<'a>(&'a self, strip: &'a [f32]) -> (&'a [f32], usize) {
+        match self.conv.is_plain() {
+            true => (&self.of.x[self.columns.start..], self.conv.plane()),
+            false => (strip, self.division.strip.channel()),
         }
-    }
-
-    /// Tap after tap over the whole row, which the compiler vectorises if the stride is 1 or 2.
-    #[inline(always)]
-    fn portable(&self, out: &mut [f32]) {
-        let columns = self.conv.columns;
-        out.fill(self.bias);
-        self.each_line(|x, weights| {
-            for (tap, weight) in weights.iter().enumerate() {
-                let inside = columns.inside(tap);
-                if !inside.is_empty() {
-                    let at = inside.start * columns.stride + tap * columns.dilation - columns.before;
-                    let out = &mut out[inside.clone()];
-                    match columns.stride {
-                        1 => add::<1>(&x[at..], *weight, out),
-                        2 => add::<2>(&x[at..], *weight, out),
-                        stride => {
-                            out.iter_mut().zip(x[at..].iter().step_by(stride)).for_each(|(out, x)| *out += x * weight);
-                        }
-                    }
-                }
-                if columns.edge == EdgeMode::Reflect {
-                    for window in (0..inside.start).chain(inside.end..columns.output) {
-                        out[window] += columns.element(window, tap).map_or(0.0, |at| x[at]) * weight;
-                    }
-                }
-            }
-        });
     }
 
     /// # Safety
-    /// The processor has the instructions of V.
-    #[inline(always)]
-    unsafe fn vectors<V: Vector>(&self, out: &mut [f32]) {
-        let columns = self.conv.columns;
-        let interior = columns.interior();
-        if columns.stride != 1 || interior.len() < V::LANES {
-            return self.portable(out);
-        }
-        self.elements(0..interior.start, out);
-        let mut at = interior.start;
-        // SAFETY: whole vectors of the interior, with elements under all of their taps. The last one may overlap the
-        // previous one: it computes the same values.
-        unsafe {
-            while at + STEP * V::LANES <= interior.end {
-                self.block::<V, STEP>(at, out);
-                at += STEP * V::LANES;
+    /// The processor has the instruction set, and nobody else writes these elements of the output.
+    unsafe fn compute(&self, filters: Range<usize>, scratch: &mut Scratch<'_>) {
+        let Registers { lanes, .. } = Registers::of(self.isa);
+        let (conv, division) = (self.conv, self.division);
+        let taps = conv.rows.taps * conv.columns.taps;
+        let columns = self.columns.len();
+        let (elements, channel) = self.elements(scratch.strip);
+        let mut filter = filters.start;
+        while filter < filters.end {
+            let left = (filters.end - filter).div_ceil(lanes);
+            let (blocks, at_once) = Registers::of(self.isa).tile(columns, left);
+            let (count, width) = ((filters.end - filter).min(blocks * lanes), blocks * lanes);
+            scratch.first.fill(0.0);
+            if let Some(bias) = self.of.bias {
+                scratch.first[..count].copy_from_slice(&bias[filter..filter + count]);
             }
-            // The remainder in one pass.
-            let left = interior.end - at;
-            if left > 3 * V::LANES {
-                self.block::<V, 3>(at, out);
-                at += 3 * V::LANES;
-            } else if left > 2 * V::LANES {
-                self.block::<V, 2>(at, out);
-                at += 2 * V::LANES;
-            } else if left > V::LANES {
-                self.block::<V, 1>(at, out);
-                at += V::LANES;
-            }
-            if at < interior.end {
-                self.block::<V, 1>(interior.end - V::LANES, out);
-            }
-        }
-        self.elements(interior.end..columns.output, out);
-    }
-
-    /// COUNT vectors of the row from `first` on.
-    ///
-    /// # Safety
-    /// As `vectors`; the windows are in the interior.
-    #[inline(always)]
-    unsafe fn block<V: Vector, const COUNT: usize>(&self, first: usize, out: &mut [f32]) {
-        let columns = &self.conv.columns;
-        // SAFETY: as demanded of the caller.
-        unsafe {
-            let mut sums = [V::splat(self.bias); COUNT];
-            self.each_line(|x, weights| {
-                // The first tap of the interior has an element under it, so this is in the row.
-                let x = x.as_ptr().add(first - columns.before);
-                for (tap, &weight) in weights.iter().enumerate() {
-                    let x = x.wrapping_add(tap * columns.dilation);
-                    for (i, sum) in sums.iter_mut().enumerate() {
-                        *sum = V::load(x.wrapping_add(i * V::LANES)).mul_add(V::splat(weight), *sum);
+            for from in (0..conv.channels).step_by(division.stretch) {
+                let channels = division.stretch.min(conv.channels - from);
+                let (weights, block_step) = match self.packed {
+                    Some((packed, group)) => (packed.at(group, filter / lanes, from * taps), packed.block()),
+                    None => {
+                        let depth = channels * taps;
+                        let rows = &self.of.weights[filter * conv.depth()..(filter + count) * conv.depth()];
+                        let stretch = from * taps..from * taps + depth;
+                        super::filters::pack(self.isa, lanes, rows, conv.depth(), stretch, scratch.weights);
+                        (scratch.weights.as_ptr(), depth * lanes)
+                    }
+                };
+                for row in 0..self.rows.len() {
+                    let tiles = columns.div_ceil(at_once);
+                    for tile in 0..tiles {
+                        let (begin, end) = (tile * columns / tiles, (tile + 1) * columns / tiles);
+                        let sums = (row * columns + begin) * width;
+                        let tile = Tile {
+                            x: elements[from * channel + row * division.strip.step() + begin..].as_ptr(),
+                            channel,
+                            taps: scratch.taps,
+                            channels,
+                            weights,
+                            block_step,
+                            first: (from == 0).then_some(scratch.first.as_ptr()),
+                            sums: scratch.sums[sums..sums + (end - begin) * width].as_mut_ptr(),
+                        };
+                        // SAFETY: there are all elements under the windows; there are weights of so many blocks
+                        // for these channels, and sums of so many windows.
+                        unsafe { tile.compute(self.isa, blocks, end - begin) };
                     }
                 }
-            });
-            for (i, sum) in sums.into_iter().enumerate() {
-                sum.store(out.as_mut_ptr().add(first + i * V::LANES));
             }
+            let sums = &mut scratch.sums[..self.rows.len() * columns * width];
+            activation::apply(conv.activation, self.isa, sums);
+            let region = OutputRegion {
+                data: self.out.wrapping_add(filter * conv.windows()),
+                plane: conv.windows(),
+                line: division.width,
+                rows: self.rows.clone(),
+                columns: self.columns.clone(),
+            };
+            // SAFETY: as demanded of the caller.
+            unsafe { region.store(self.isa, sums, width, count) };
+            filter += count;
         }
-    }
-}
-
-/// out += weight * x, for every STRIDE-th x. In chunks, which the compiler vectorises.
-#[inline(always)]
-fn add<const STRIDE: usize>(x: &[f32], weight: f32, out: &mut [f32]) {
-    let chunks = x.chunks_exact(STRIDE);
-    let whole = chunks.len().min(out.len());
-    for (out, chunk) in out.iter_mut().zip(chunks) {
-        *out += chunk[0] * weight;
-    }
-    // The last chunk may be partial.
-    if let Some(out) = out.get_mut(whole) {
-        *out += x[whole * STRIDE] * weight;
     }
 }

@@ -1,35 +1,39 @@
 //! Convolution of images and signals, [N, C, H, W] with [O, C / groups, KH, KW]; a signal is an image of one row.
 //!
 //! Each image and group is a product: of the weights, [O, K] with K = C * KH * KW, and the *patches*, [K, P], with a
-//! column for each of the P windows. There are three algorithms, chosen by the shapes:
+//! column for each of the P windows. There are five algorithms, chosen by the shapes:
 //!
-//! | algorithm | when                                | patches                                         |
-//! |-----------|-------------------------------------|-------------------------------------------------|
-//! | panels    | in general                          | gathered into the panels of the driver (`gemm`) |
-//! | rows      | few windows                         | a row each, in scratch memory; `dots`           |
-//! | direct    | few output channels in a group, and | none: sums of shifted rows (`direct`)           |
-//! |           | short or many windows               |                                                 |
-//!
-//! The driver's SIMD lanes lie along P, those of `dots` along K. Windows of one element (1 x 1) need no patches: the
-//! image is the matrix.
+//! | algorithm | when                       | registers lie along | patches                                    |
+//! |-----------|----------------------------|---------------------|--------------------------------------------|
+//! | direct    | in general                 | filters             | none: elements of a strip of the image     |
+//! | Winograd  | 3 x 3, no stride, 12 x 12  | filters             | transformed tiles: 2.25 times fewer        |
+//! |           | windows or more            |                     | products (`winograd`)                      |
+//! | product   | windows of one element     | windows             | none: the image is the matrix (`gemm`)     |
+//! | few       | few filters in a group     | windows             | none: sums of shifted rows of a strip      |
+//! | rows      | few windows                | K                   | a row each, in scratch memory (`dots`)     |
 
 mod direct;
+mod few;
+mod filters;
+mod output;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod tile;
+mod winograd;
 
 use super::dots::{self, Target};
 use super::finish::ProductEpilogue;
-use super::gemm::{self, GatherPanels, GemmBatch, OperandB, Operands};
+use super::gemm::{self, GemmBatch, OperandB, Operands};
 use super::isa::Isa;
 use super::micro::{MicroKernels, Scale};
 use super::site::{Matrix, MatrixMut, Site, check_scratch};
 use super::window::{Axis, EdgeMode};
 use crate::base::Result;
 use crate::threadpool::Span;
+pub use filters::PackedFilters;
 use shape::{ConvAlgorithm, operands};
 pub use shape::{ConvShape, Data};
-use std::ops::Range;
 
 /// Channels of a piece if patches are rows.
 const CHANNELS: usize = 16;
@@ -45,22 +49,23 @@ fn compute_with(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, 
     assert!((data.x.len(), data.weights.len()) == (x, weights), "{conv:?}");
     assert!(out.holds(conv.images * conv.groups * conv.filters, conv.windows()), "{conv:?}");
     assert!(data.bias.is_none_or(|bias| bias.len() == conv.groups * conv.filters), "{conv:?}");
+    assert!(data.packed.is_none_or(|packed| conv.fits(isa, packed)), "{conv:?}");
     match conv.way() {
-        ConvAlgorithm::Panels => by_panels(isa, conv, data, out, site),
+        ConvAlgorithm::Product => by_product(isa, conv, data, out, site),
         ConvAlgorithm::Rows => by_rows(isa, conv, data, out, site),
+        ConvAlgorithm::Few => few::compute(isa, conv, data, out, site),
         ConvAlgorithm::Direct => direct::compute(isa, conv, data, out, site),
+        ConvAlgorithm::Winograd => winograd::compute(isa, conv, data, out, site),
     }
 }
 
-fn by_panels(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
-    let patches = Patches { conv, x: data.x };
-    let plain = conv.rows.is_plain() && conv.columns.is_plain();
+fn by_product(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
     let (m, n, k) = (conv.filters, conv.windows(), conv.depth());
     let operands = |number| {
-        let Data { x, weights, bias } = operands(conv, data, number);
+        let Data { x, weights, bias, .. } = operands(conv, data, number);
         Operands {
             a: Matrix::dense(weights, m, k),
-            b: if plain { OperandB::Matrix(Matrix::dense(x, k, n)) } else { OperandB::GatherPanels(&patches, number) },
+            b: OperandB::Matrix(Matrix::dense(x, k, n)),
             finish: ProductEpilogue { rows: bias, activation: conv.activation, ..ProductEpilogue::default() },
         }
     };
@@ -71,73 +76,6 @@ fn by_panels(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32
         operands: &operands,
     };
     gemm::compute_batch_with(MicroKernels::of(isa), &batch, out, site)
-}
-
-/// The patches of all images and groups.
-struct Patches<'a> {
-    conv: &'a ConvShape,
-    x: &'a [f32],
-}
-
-impl Patches<'_> {
-    /// Calls `f` with each row of patches in `depth`: its index in the range, its channel and its taps.
-    fn each_row(&self, depth: Range<usize>, mut f: impl FnMut(usize, usize, usize, usize)) {
-        let (down, across) = (self.conv.rows.taps, self.conv.columns.taps);
-        let (mut tap, mut row, mut channel) =
-            (depth.start % across, depth.start / across % down, depth.start / across / down);
-        for index in 0..depth.len() {
-            f(index, channel, row, tap);
-            tap += 1;
-            if tap == across {
-                (tap, row) = (0, row + 1);
-            }
-            if row == down {
-                (row, channel) = (0, channel + 1);
-            }
-        }
-    }
-}
-
-impl GatherPanels for Patches<'_> {
-    fn fill(&self, number: usize, depth: Range<usize>, columns: Range<usize>, panel: &mut [f32], stride: usize) {
-        let image = self.conv.channels * self.conv.plane();
-        let x = &self.x[number * image..][..image];
-        let across = &self.conv.columns;
-        let (first_row, first) = (columns.start / across.output, columns.start % across.output);
-        self.each_row(depth, |index, channel, row_tap, tap| {
-            let plane = &x[channel * self.conv.plane()..][..self.conv.plane()];
-            let inside = across.inside(tap);
-            let mut out = &mut panel[index * stride..][..columns.len()];
-            let (mut row, mut window) = (first_row, first);
-            while !out.is_empty() {
-                let (part, rest) = out.split_at_mut((across.output - window).min(out.len()));
-                match self.conv.rows.element(row, row_tap) {
-                    None => part.fill(0.0),
-                    Some(at) => line(across, &inside, &plane[at * across.input..][..across.input], tap, window, part),
-                }
-                (out, row, window) = (rest, row + 1, 0);
-            }
-        });
-    }
-}
-
-/// Copies the input elements under a tap, for the windows from `first` on, in a row of the input.
-#[inline]
-fn line(axis: &Axis, inside: &Range<usize>, x: &[f32], tap: usize, first: usize, out: &mut [f32]) {
-    let end = first + out.len();
-    let (begin, stop) = (inside.start.clamp(first, end), inside.end.clamp(first, end));
-    if begin < stop {
-        let at = begin * axis.stride + tap * axis.dilation - axis.before;
-        let out = &mut out[begin - first..stop - first];
-        match axis.stride {
-            1 => copy(&x[at..][..out.len()], out),
-            stride => out.iter_mut().zip(x[at..].iter().step_by(stride)).for_each(|(out, x)| *out = *x),
-        }
-    }
-    let stop = stop.max(begin);
-    for window in (first..begin).chain(stop..end) {
-        out[window - first] = axis.element(window, tap).map_or(0.0, |at| x[at]);
-    }
 }
 
 /// Copies a few elements, without a call.

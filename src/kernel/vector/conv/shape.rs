@@ -1,7 +1,13 @@
 //! Sizes of a convolution, its operands, and the choice of algorithm.
 #![forbid(unsafe_code)]
 
+use super::direct::Division;
+use super::filters::PackedFilters;
+use super::tile::Registers;
+use super::{few, winograd};
+use crate::base::Result;
 use crate::kernel::vector::activation::Activation;
+use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::window::Axis;
 use crate::kernel::vector::{dots, gemm};
 
@@ -9,10 +15,16 @@ use crate::kernel::vector::{dots, gemm};
 const FEW_WINDOWS: usize = 12;
 /// Maximum scratch memory for patches in rows, in bytes.
 const ROOM: usize = 256 << 10;
-/// With fewer output channels in a group, gathering costs more than it gains.
-const FEW_CHANNELS: usize = 4;
+/// With fewer windows of one element, registers along them are not full.
+const MANY_WINDOWS: usize = 128;
+/// With fewer windows along an axis, or channels or filters, transformations cost more than they save.
+const MANY_TILES: usize = 12;
+const MANY_CHANNELS: usize = 32;
+/// With fewer filters in a group, registers lie along the windows.
+const FEW_FILTERS: usize = 8;
 /// Few windows of at least this length still become rows.
 const LONG: usize = 64;
+
 /// Sizes of a convolution.
 #[derive(Clone, Copy, Debug)]
 pub struct ConvShape {
@@ -28,9 +40,11 @@ pub struct ConvShape {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConvAlgorithm {
-    Panels,
+    Product,
     Rows,
+    Few,
     Direct,
+    Winograd,
 }
 
 /// The operands, dense.
@@ -38,6 +52,8 @@ pub enum ConvAlgorithm {
 pub struct Data<'a> {
     pub x: &'a [f32],
     pub weights: &'a [f32],
+    /// The same weights, packed for the direct algorithm.
+    pub packed: Option<&'a PackedFilters>,
     /// One number per output channel.
     pub bias: Option<&'a [f32]>,
 }
@@ -45,13 +61,51 @@ pub struct Data<'a> {
 impl ConvShape {
     pub fn way(&self) -> ConvAlgorithm {
         let few = self.windows() <= FEW_WINDOWS && self.windows() * self.line() * size_of::<f32>() <= ROOM;
-        if self.filters < FEW_CHANNELS && !(few && self.depth() >= LONG) {
-            ConvAlgorithm::Direct
-        } else if few {
+        if few && (self.filters >= FEW_FILTERS || self.depth() >= LONG) {
             ConvAlgorithm::Rows
+        } else if self.filters < FEW_FILTERS {
+            ConvAlgorithm::Few
+        } else if self.is_plain() && self.windows() >= MANY_WINDOWS {
+            ConvAlgorithm::Product
+        } else if self.suits_winograd() {
+            ConvAlgorithm::Winograd
         } else {
-            ConvAlgorithm::Panels
+            ConvAlgorithm::Direct
         }
+    }
+
+    fn suits_winograd(&self) -> bool {
+        let suits = |axis: &Axis| (axis.taps, axis.stride, axis.dilation) == (3, 1, 1) && axis.output >= MANY_TILES;
+        suits(&self.rows) && suits(&self.columns) && self.channels.min(self.filters) >= MANY_CHANNELS
+    }
+
+    /// Whether each window is one element.
+    pub fn is_plain(&self) -> bool {
+        self.rows.is_plain() && self.columns.is_plain()
+    }
+
+    /// The axes of the windows; if each is one element the image is a single row.
+    pub fn axes(&self) -> (Axis, Axis) {
+        match self.is_plain() {
+            true => (Axis::ONE, Axis { input: self.plane(), output: self.windows(), ..self.columns }),
+            false => (self.rows, self.columns),
+        }
+    }
+
+    /// The weights as the algorithm reads them, if it reads them otherwise than they are.
+    pub fn packed(&self, isa: Isa, weights: &[f32]) -> Result<Option<PackedFilters>> {
+        let lanes = Registers::of(isa).lanes;
+        match self.way() {
+            ConvAlgorithm::Direct => PackedFilters::new(isa, lanes, self.groups, self.filters, weights).map(Some),
+            ConvAlgorithm::Winograd => winograd::packed(isa, self, weights).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether weights were packed for this shape.
+    pub fn fits(&self, isa: Isa, packed: &PackedFilters) -> bool {
+        let depth = if self.way() == ConvAlgorithm::Winograd { winograd::depth(self) } else { self.depth() };
+        packed.fits(Registers::of(isa).lanes, self.groups, self.filters, depth)
     }
 
     /// Windows of an image.
@@ -89,10 +143,16 @@ impl ConvShape {
 
     /// Scratch memory that `compute` needs per slot, in bytes.
     pub fn scratch_bytes(&self) -> usize {
+        self.scratch_bytes_on(Isa::best())
+    }
+
+    pub(super) fn scratch_bytes_on(&self, isa: Isa) -> usize {
         match self.way() {
-            ConvAlgorithm::Panels => self.shape().batch_scratch_bytes(self.images * self.groups),
+            ConvAlgorithm::Product => self.shape().batch_scratch_bytes(self.images * self.groups),
             ConvAlgorithm::Rows => self.windows() * self.line() * size_of::<f32>(),
-            ConvAlgorithm::Direct => 0,
+            ConvAlgorithm::Few => few::scratch_bytes(self),
+            ConvAlgorithm::Direct => Division::new(isa, self).scratch_bytes(self),
+            ConvAlgorithm::Winograd => winograd::Division::new(isa, self).scratch_bytes(self),
         }
     }
 
@@ -103,6 +163,7 @@ impl ConvShape {
                 let copied = (self.windows() * self.depth()) as f64;
                 (dots::cost_ns(self.windows(), self.filters, self.depth()) + 0.5 * copied) as u64
             }
+            ConvAlgorithm::Winograd => self.shape().cost_ns() * 5 / 8,
             _ => self.shape().cost_ns(),
         };
         (self.images * self.groups) as u64 * product
@@ -116,6 +177,7 @@ pub fn operands<'a>(conv: &ConvShape, data: &Data<'a>, number: usize) -> Data<'a
     Data {
         x: &data.x[number * image..][..image],
         weights: &data.weights[group * filters * conv.depth()..][..filters * conv.depth()],
+        packed: data.packed,
         bias: data.bias.map(|bias| &bias[group * filters..][..filters]),
     }
 }

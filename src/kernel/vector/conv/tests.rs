@@ -50,17 +50,25 @@ fn check(conv: &ConvShape, way: ConvAlgorithm) {
     let [x, weights, out] = conv.sizes();
     let (x, weights, bias) = (noise(x, 1), noise(weights, 2), noise(conv.groups * conv.filters, 3));
     for bias in [None, Some(&bias[..])] {
-        let data = Data { x: &x, weights: &weights, bias };
+        let data = Data { x: &x, weights: &weights, packed: None, bias };
         let want = reference(conv, &data);
         for isa in Isa::available() {
-            let mut got = vec![f32::NAN; out];
-            let call = StandaloneCall::new(None, conv.cost_ns(), conv.scratch_bytes()).unwrap();
-            let rows = conv.images * conv.groups * conv.filters;
-            compute_with(isa, conv, &data, MatrixMut::dense(&mut got, rows, conv.windows()), &call).unwrap();
-            let bound = 2e-7 * (conv.depth() as f64).sqrt() * 4.0;
+            let compute = |data: &Data<'_>| {
+                let mut got = vec![f32::NAN; out];
+                let call = StandaloneCall::new(None, conv.cost_ns(), conv.scratch_bytes_on(isa)).unwrap();
+                let rows = conv.images * conv.groups * conv.filters;
+                compute_with(isa, conv, data, MatrixMut::dense(&mut got, rows, conv.windows()), &call).unwrap();
+                got
+            };
+            let got = compute(&data);
+            let packed = conv.packed(isa, &weights).unwrap();
+            let bits = |floats: &[f32]| floats.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            let again = compute(&Data { packed: packed.as_ref(), ..data });
+            assert_eq!(bits(&again), bits(&got), "{isa:?} {way:?} {conv:?}: packed weights change bits");
+            let bound = 3e-7 * (conv.depth() as f64).sqrt();
             for (i, (&got, &want)) in got.iter().zip(&want).enumerate() {
                 let error = (f64::from(got) - want).abs();
-                assert!(error <= bound, "{isa:?} {way:?} {conv:?}: {i}: {got} for {want}");
+                assert!(error <= bound * want.abs().max(4.0), "{isa:?} {way:?} {conv:?}: {i}: {got} for {want}");
             }
         }
     }
@@ -80,41 +88,76 @@ fn axes(input: usize) -> Vec<Axis> {
 }
 
 #[test]
-fn patches_in_panels() {
-    for columns in axes(17) {
+fn directly() {
+    for columns in axes(17).into_iter().chain(axes(7)) {
         for rows in [
             axis(5, 3, 1, 1, (1, 1)),
             axis(6, 2, 2, 1, (1, 0)),
+            axis(9, 1, 2, 1, (0, 0)),
             Axis { edge: EdgeMode::Reflect, ..axis(4, 3, 1, 1, (2, 1)) },
         ] {
-            let conv = ConvShape {
-                images: 2,
-                groups: 2,
-                channels: 3,
-                filters: 5,
-                rows,
-                columns,
-                activation: Activation::WEIR_ACTIVATION_RELU,
-            };
-            check(&conv, ConvAlgorithm::Panels);
+            if rows.is_plain() && columns.is_plain() || rows.output * columns.output <= 12 {
+                continue;
+            }
+            for (channels, filters) in [(3, 9), (1, 16), (2, 53)] {
+                let conv = ConvShape {
+                    images: 2,
+                    groups: 2,
+                    channels,
+                    filters,
+                    rows,
+                    columns,
+                    activation: Activation::WEIR_ACTIVATION_RELU,
+                };
+                check(&conv, ConvAlgorithm::Direct);
+            }
         }
     }
+}
+
+#[test]
+fn by_winograd() {
+    let edges = [(1, 1), (0, 2), (2, 0), (0, 0)];
+    for (images, groups, channels, filters, height, width, edge) in [
+        (1, 1, 32, 32, 12, 12, EdgeMode::Zero),
+        (2, 1, 64, 70, 14, 14, EdgeMode::Zero),
+        (1, 2, 33, 41, 15, 29, EdgeMode::Reflect),
+        (1, 1, 300, 64, 13, 56, EdgeMode::Zero),
+        (1, 1, 32, 33, 14, 301, EdgeMode::Zero),
+    ] {
+        for padding in edges {
+            let axis = |input: usize| Axis { edge, ..axis(input, 3, 1, 1, padding) };
+            let (rows, columns) = (axis(height), axis(width));
+            if rows.output.min(columns.output) < 12 {
+                continue;
+            }
+            let activation = Activation::WEIR_ACTIVATION_RELU;
+            check(&ConvShape { images, groups, channels, filters, rows, columns, activation }, ConvAlgorithm::Winograd);
+        }
+    }
+}
+
+#[test]
+fn directly_in_several_pieces() {
     let activation = Activation::WEIR_ACTIVATION_NONE;
-    // Several K blocks, several blocks of columns; and the image itself as the matrix.
+    // Several stretches of channels, several strips of rows, and filters divided.
     let long = ConvShape {
         images: 1,
         groups: 1,
         channels: 180,
-        filters: 14,
+        filters: 150,
         rows: axis(20, 3, 1, 1, (1, 1)),
         columns: axis(21, 3, 1, 1, (1, 1)),
         activation,
     };
-    check(&long, ConvAlgorithm::Panels);
-    check(
-        &ConvShape { rows: axis(20, 1, 1, 1, (0, 0)), columns: axis(21, 1, 1, 1, (0, 0)), ..long },
-        ConvAlgorithm::Panels,
-    );
+    check(&ConvShape { rows: axis(20, 3, 2, 1, (1, 1)), ..long }, ConvAlgorithm::Direct);
+    // Rows longer than a piece, with a stride; a signal.
+    let wide = axis(1201, 5, 2, 1, (2, 2));
+    check(&ConvShape { channels: 2, filters: 17, columns: wide, ..long }, ConvAlgorithm::Direct);
+    check(&ConvShape { channels: 70, filters: 12, rows: Axis::ONE, columns: wide, ..long }, ConvAlgorithm::Direct);
+    // The image itself is the matrix.
+    let plain = ConvShape { rows: axis(20, 1, 1, 1, (0, 0)), columns: axis(21, 1, 1, 1, (0, 0)), ..long };
+    check(&plain, ConvAlgorithm::Product);
 }
 
 #[test]
@@ -149,12 +192,11 @@ fn patches_in_rows() {
 }
 
 #[test]
-fn without_patches() {
+fn with_few_filters() {
     for columns in axes(70).into_iter().chain(axes(9)) {
-        for (channels, filters) in [(1, 1), (3, 2)] {
-            let rows = axis(5, 3, 2, 1, (1, 1));
-            check(
-                &ConvShape {
+        for (channels, filters) in [(1, 1), (3, 2), (2, 7)] {
+            for rows in [axis(5, 3, 2, 1, (1, 1)), axis(20, 3, 1, 1, (1, 1)), axis(11, 5, 1, 2, (4, 4))] {
+                let conv = ConvShape {
                     images: 2,
                     groups: 3,
                     channels,
@@ -162,9 +204,16 @@ fn without_patches() {
                     rows,
                     columns,
                     activation: Activation::WEIR_ACTIVATION_RELU,
-                },
-                ConvAlgorithm::Direct,
-            );
+                };
+                if conv.windows() > 12 {
+                    check(&conv, ConvAlgorithm::Few);
+                }
+            }
         }
     }
+    // A long signal.
+    let columns = axis(10_000, 3, 1, 4, (4, 4));
+    let activation = Activation::WEIR_ACTIVATION_NONE;
+    let signal = ConvShape { images: 1, groups: 2, channels: 5, filters: 3, rows: Axis::ONE, columns, activation };
+    check(&signal, ConvAlgorithm::Few);
 }

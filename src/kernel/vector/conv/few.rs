@@ -1,0 +1,30 @@
+//! Convolution with few filters in a group, above all depthwise: registers along the rows of the output.
+//!
+//! Determinism: an element is the chain bias + x * weight over channels and taps in order.
+#![forbid(unsafe_code)]
+
+use super::super::activation;
+use super::super::isa::Isa;
+use super::super::site::{MatrixMut, Site};
+use super::super::sliding::{Ends, Sliding, Weighted};
+use super::shape::{ConvShape, Data};
+use crate::base::Result;
+
+fn sliding(conv: &ConvShape) -> Sliding {
+    let ConvShape { images, groups, channels, filters, rows, columns, .. } = *conv;
+    Sliding { images: images * groups, channels, filters, rows, columns }
+}
+
+pub fn scratch_bytes(conv: &ConvShape) -> usize {
+    sliding(conv).scratch_bytes()
+}
+
+pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+    let filter = |image: usize, filter: usize| {
+        let filter = image % conv.groups * conv.filters + filter;
+        let weights = &data.weights[filter * conv.depth()..][..conv.depth()];
+        (weights, data.bias.map_or(0.0, |bias| bias[filter]))
+    };
+    let ends = Ends { beyond: 0.0, filter: &filter, finish: &|_, _, run| activation::apply(conv.activation, isa, run) };
+    sliding(conv).compute::<Weighted>(isa, data.x, &ends, out, conv.cost_ns(), site)
+}

@@ -1,0 +1,506 @@
+//! Convolution of 3 x 3 windows by Winograd's F(2 x 2, 3 x 3): each 2 x 2 elements of the output from a tile of 4 x 4 of
+//! the input, with 16 products for each channel where the definition has 36 (Lavin and Gray, "Fast Algorithms for
+//! Convolutional Neural Networks", 2015).
+//!
+//! ```text
+//! V = Bt d B      of each tile d of each channel
+//! U = G g Gt      of the weights g of each filter and channel, once if they never change
+//! M = sum over the channels of U * V, for each of the 16 places: products of matrices (`tile`)
+//! y = At M A      the output
+//! ```
+//!
+//! A strip with a stride of 2 and 4 x 4 taps holds the tiles: its windows are the tiles, and neighbouring tiles are
+//! neighbours under every tap, so they are transformed a register at a time. A piece of the region is some rows of
+//! tiles, some filters of them.
+//!
+//! The chains of additions are shorter than those of the definition, and so is the error. An infinity or a NaN in a tile
+//! may make all four elements of its output NaN, also those whose windows do not reach it.
+//!
+//! Determinism: tiles begin at even rows and columns of the output; an element depends on its tile alone.
+
+use super::super::activation;
+use super::super::isa::Isa;
+use super::super::lanes::{Baseline, Vector};
+use super::super::site::{MatrixMut, Site, check_scratch};
+use super::super::strip::Strip;
+use super::super::window::Axis;
+use super::filters::{self, PackedFilters};
+use super::output::OutputRegion;
+use super::shape::{ConvShape, Data, operands};
+use super::tile::{Registers, Tile};
+use crate::base::Result;
+use crate::threadpool::Span;
+use std::ops::Range;
+
+/// Places of a tile, and taps of a window.
+const PLACES: usize = 16;
+const TAPS: usize = 9;
+/// Floats of a piece's transformed tiles: most of a small L2 cache.
+const TILES: usize = 80 << 10;
+/// Tiles of a piece, at least and at most, but for the shape of the output.
+const FEW_TILES: usize = 16;
+const MANY_TILES: usize = 128;
+/// Floats of a strip.
+const STRIP: usize = 64 << 10;
+/// Filters of a piece at least, and enough pieces for any pool.
+const FILTERS: usize = 64;
+const ENOUGH: usize = 16;
+
+/// Transformed weights of a filter.
+pub fn depth(conv: &ConvShape) -> usize {
+    PLACES * conv.channels
+}
+
+/// The transformed weights of all groups.
+pub fn packed(isa: Isa, conv: &ConvShape, weights: &[f32]) -> Result<PackedFilters> {
+    let lanes = Registers::of(isa).lanes;
+    let plain = PackedFilters::new(isa, lanes, conv.groups, conv.filters, weights)?;
+    PackedFilters::of_blocks(lanes, conv.groups, conv.filters, depth(conv), |group, block, to| {
+        // SAFETY: the level is supported; a block has the weights of all channels.
+        unsafe { transform_weights(isa, plain.at(group, block, 0), conv.channels, to.as_mut_ptr()) }
+    })
+}
+
+/// How a convolution is divided.
+#[derive(Clone, Copy, Debug)]
+pub struct Division {
+    strip: Strip,
+    /// Rows of tiles, and tiles of each.
+    height: usize,
+    width: usize,
+    /// Rows of tiles in a piece.
+    rows: usize,
+    /// Floats from the tiles of one channel to those of the next.
+    channel: usize,
+    /// Filters of a piece, whole blocks, and at once.
+    filters: usize,
+    at_once: usize,
+}
+
+impl Division {
+    pub fn new(isa: Isa, conv: &ConvShape) -> Division {
+        let Registers { lanes, windows } = Registers::of(isa);
+        let tiles = |axis: Axis| Axis { output: axis.output.div_ceil(2), taps: 4, stride: 2, ..axis };
+        let (down, across) = (tiles(conv.rows), tiles(conv.columns));
+        let most = (TILES / (PLACES * conv.channels)).clamp(FEW_TILES, MANY_TILES);
+        let (rows, strip) = Strip::of_piece(down, across, conv.channels, most, STRIP);
+        let pieces = down.output.div_ceil(rows) * across.output.div_ceil(strip.columns) * conv.images * conv.groups;
+        let parts = ENOUGH.div_ceil(pieces.max(1)).min(conv.filters.div_ceil(FILTERS));
+        let filters = conv.filters.div_ceil(parts).next_multiple_of(lanes);
+        Division {
+            strip,
+            height: down.output,
+            width: across.output,
+            rows,
+            // Whole registers are stored behind the last tile. An odd number of cache lines, as in a strip.
+            channel: ((rows * strip.columns + lanes).div_ceil(16) | 1) * 16,
+            filters,
+            at_once: (windows.len() * lanes).min(filters),
+        }
+    }
+
+    /// Floats of a slot's scratch memory: the places of the taps, a strip, transformed tiles, their sums, the output,
+    /// the first values of sums, and weights that are transformed during the call: packed, and transformed.
+    fn floats(&self, conv: &ConvShape) -> [usize; 8] {
+        let tiles = self.rows * self.strip.columns;
+        let sizes = [
+            PLACES * size_of::<usize>() / size_of::<f32>(),
+            self.strip.floats(conv.channels),
+            PLACES * conv.channels * self.channel,
+            PLACES * tiles * self.at_once,
+            4 * tiles * self.at_once,
+            self.at_once,
+            TAPS * conv.channels * self.at_once,
+            PLACES * conv.channels * self.at_once,
+        ];
+        sizes.map(|size| size.next_multiple_of(16))
+    }
+
+    pub fn scratch_bytes(&self, conv: &ConvShape) -> usize {
+        self.floats(conv).iter().sum::<usize>() * size_of::<f32>()
+    }
+}
+
+pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    let division = Division::new(isa, conv);
+    let (down, across) = (division.height.div_ceil(division.rows), division.width.div_ceil(division.strip.columns));
+    let parts = conv.filters.div_ceil(division.filters);
+    let items = conv.images * conv.groups * down * across * parts;
+    check_scratch(site, division.scratch_bytes(conv));
+    let cost_ns = conv.cost_ns() as f32 / items as f32;
+    site.parallel_for(&Span { items, cost_ns, ..Span::default() }, &|claim| {
+        // SAFETY: the slot's scratch memory has the floats that `scratch_bytes` says, initialised, aligned for a place,
+        // and exclusive to this claim.
+        let mut scratch = unsafe { Scratch::new(&division, conv, site.scratch(claim.slot()).cast()) };
+        division.strip.taps(scratch.taps);
+        let mut transformed = usize::MAX;
+        for item in claim.begin()..claim.end() {
+            let (region, part) = (item / parts, item % parts);
+            let (number, region_of_it) = (region / (down * across), region % (down * across));
+            let (row, column) = (region_of_it / across * division.rows, region_of_it % across * division.strip.columns);
+            let piece = Piece {
+                isa,
+                conv,
+                division: &division,
+                of: operands(conv, data, number),
+                packed: data.packed.map(|packed| (packed, number % conv.groups)),
+                rows: row..(row + division.rows).min(division.height),
+                columns: column..(column + division.strip.columns).min(division.width),
+                out: out.data().wrapping_add(number * conv.filters * conv.windows()),
+            };
+            if transformed != region {
+                piece.transform(&mut scratch);
+                transformed = region;
+            }
+            let filters = part * division.filters..((part + 1) * division.filters).min(conv.filters);
+            // SAFETY: the level is supported, and these elements of the output are claimed.
+            unsafe { piece.compute(filters, &mut scratch) };
+        }
+        Ok(())
+    })
+}
+
+/// The parts of a slot's scratch memory.
+struct Scratch<'a> {
+    taps: &'a mut [usize],
+    strip: &'a mut [f32],
+    tiles: &'a mut [f32],
+    sums: &'a mut [f32],
+    output: &'a mut [f32],
+    zeros: &'a mut [f32],
+    plain: &'a mut [f32],
+    weights: &'a mut [f32],
+}
+
+impl<'a> Scratch<'a> {
+    /// # Safety
+    /// `memory` has the floats of `Division::floats`, initialised, exclusive during 'a, and aligned for a `usize`.
+    unsafe fn new(division: &Division, conv: &ConvShape, memory: *mut f32) -> Scratch<'a> {
+        let sizes = division.floats(conv);
+        let begins: [usize; 8] = std::array::from_fn(|i| sizes[..i].iter().sum());
+        // SAFETY: as demanded of the caller; the parts follow one another.
+        let part = |i: usize| unsafe { std::slice::from_raw_parts_mut(memory.add(begins[i]), sizes[i]) };
+        // SAFETY: likewise; any bits are a place.
+        let taps = unsafe { std::slice::from_raw_parts_mut(memory.cast::<usize>(), PLACES) };
+        part(5).fill(0.0);
+        Scratch {
+            taps,
+            strip: part(1),
+            tiles: part(2),
+            sums: part(3),
+            output: part(4),
+            zeros: part(5),
+            plain: part(6),
+            weights: part(7),
+        }
+    }
+}
+
+/// Some tiles of an image and a group.
+struct Piece<'a> {
+    isa: Isa,
+    conv: &'a ConvShape,
+    division: &'a Division,
+    of: Data<'a>,
+    /// Transformed weights, and the group's number in them.
+    packed: Option<(&'a PackedFilters, usize)>,
+    rows: Range<usize>,
+    columns: Range<usize>,
+    /// The first channel of the group in the output.
+    out: *mut f32,
+}
+
+impl Piece<'_> {
+    fn tiles(&self) -> usize {
+        self.rows.len() * self.columns.len()
+    }
+
+    /// Transforms the tiles of all channels.
+    fn transform(&self, scratch: &mut Scratch<'_>) {
+        let (conv, layout) = (self.conv, &self.division.strip);
+        for channel in 0..conv.channels {
+            let plane = &self.of.x[channel * conv.plane()..][..conv.plane()];
+            let strip = &mut scratch.strip[channel * layout.channel()..];
+            layout.fill(self.isa, plane, self.rows.clone(), self.columns.start, 0.0, strip);
+        }
+        let tiles = TilesOfPiece {
+            x: scratch.strip.as_ptr(),
+            x_channel: layout.channel(),
+            x_step: layout.step(),
+            taps: scratch.taps,
+            channels: conv.channels,
+            rows: self.rows.len(),
+            columns: self.columns.len(),
+            to: scratch.tiles.as_mut_ptr(),
+            to_channel: self.division.channel,
+        };
+        // SAFETY: the level is supported; the strip was filled, and there is room for all transformed tiles.
+        unsafe { tiles.transform(self.isa) };
+    }
+
+    /// # Safety
+    /// The level is supported, and nobody else writes these elements of the output.
+    unsafe fn compute(&self, filters: Range<usize>, scratch: &mut Scratch<'_>) {
+        let registers = Registers::of(self.isa);
+        let (conv, lanes, tiles) = (self.conv, registers.lanes, self.tiles());
+        let mut filter = filters.start;
+        while filter < filters.end {
+            let left = (filters.end - filter).div_ceil(lanes);
+            let (blocks, at_once) = registers.tile(tiles, left);
+            let (count, width) = ((filters.end - filter).min(blocks * lanes), blocks * lanes);
+            let (weights, block_step) = match self.packed {
+                Some((packed, group)) => (packed.at(group, filter / lanes, 0), packed.block()),
+                None => self.transform_weights(filter..filter + count, scratch),
+            };
+            for place in 0..PLACES {
+                for tile in 0..tiles.div_ceil(at_once) {
+                    let (begin, end) = (tile * at_once, ((tile + 1) * at_once).min(tiles));
+                    let sums = (place * tiles + begin) * width;
+                    let tile = Tile {
+                        x: scratch.tiles[place * conv.channels * self.division.channel + begin..].as_ptr(),
+                        channel: self.division.channel,
+                        taps: &[0],
+                        channels: conv.channels,
+                        weights: weights.wrapping_add(place * conv.channels * lanes),
+                        block_step,
+                        first: Some(scratch.zeros.as_ptr()),
+                        sums: scratch.sums[sums..sums + (end - begin) * width].as_mut_ptr(),
+                    };
+                    // SAFETY: the tiles of all channels were transformed; there are weights of so many blocks for all
+                    // places and channels, and sums of so many tiles.
+                    unsafe { tile.compute(self.isa, blocks, end - begin) };
+                }
+            }
+            let rows = 2 * self.rows.start..(2 * self.rows.end).min(conv.rows.output);
+            let columns = 2 * self.columns.start..(2 * self.columns.end).min(conv.columns.output);
+            let output = OutputOfPiece {
+                sums: scratch.sums.as_ptr(),
+                tiles: (self.rows.len(), self.columns.len()),
+                blocks,
+                rows: rows.len(),
+                columns: columns.len(),
+                to: scratch.output.as_mut_ptr(),
+            };
+            let bias = self.of.bias.map(|bias| &bias[filter..filter + count]);
+            scratch.zeros[..count].copy_from_slice(bias.unwrap_or(&[0.0; 64][..count]));
+            // SAFETY: the level is supported; all sums are there, the output has four elements for each tile, and there
+            // is a first value for each filter.
+            unsafe { output.transform(self.isa, scratch.zeros.as_ptr()) };
+            scratch.zeros[..count].fill(0.0);
+            let windows = &mut scratch.output[..rows.len() * columns.len() * width];
+            activation::apply(conv.activation, self.isa, windows);
+            let region = OutputRegion {
+                data: self.out.wrapping_add(filter * conv.windows()),
+                plane: conv.windows(),
+                line: conv.columns.output,
+                rows,
+                columns,
+            };
+            // SAFETY: as demanded of the caller.
+            unsafe { region.store(self.isa, windows, width, count) };
+            filter += count;
+        }
+    }
+
+    /// Transforms the weights of some filters during the call: where they are, and the floats of a block.
+    fn transform_weights(&self, filters: Range<usize>, scratch: &mut Scratch<'_>) -> (*const f32, usize) {
+        let lanes = Registers::of(self.isa).lanes;
+        let (depth, channels) = (self.conv.depth(), self.conv.channels);
+        let rows = &self.of.weights[filters.start * depth..filters.end * depth];
+        filters::pack(self.isa, lanes, rows, depth, 0..depth, scratch.plain);
+        let plain = scratch.plain.chunks_exact(depth * lanes);
+        let blocks = filters.len().div_ceil(lanes);
+        for (to, from) in scratch.weights.chunks_exact_mut(PLACES * channels * lanes).zip(plain).take(blocks) {
+            // SAFETY: the level is supported; both are blocks of all channels.
+            unsafe { transform_weights(self.isa, from.as_ptr(), channels, to.as_mut_ptr()) };
+        }
+        (scratch.weights.as_ptr(), PLACES * channels * lanes)
+    }
+}
+
+/// Calls a method or a function with the registers of a level.
+macro_rules! on {
+    ($isa:expr, |$vector:ident| $call:expr) => {
+        match $isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => {
+                type $vector = std::arch::x86_64::__m512;
+                #[target_feature(enable = "avx512f")]
+                fn with_avx512(run: impl FnOnce()) {
+                    run()
+                }
+                with_avx512(
+                    #[inline(always)]
+                    || $call,
+                )
+            }
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => {
+                type $vector = std::arch::x86_64::__m256;
+                #[target_feature(enable = "avx2,fma")]
+                fn with_avx2(run: impl FnOnce()) {
+                    run()
+                }
+                with_avx2(
+                    #[inline(always)]
+                    || $call,
+                )
+            }
+            _ => {
+                type $vector = Baseline;
+                $call
+            }
+        }
+    };
+}
+
+/// Tiles to be transformed.
+struct TilesOfPiece<'a> {
+    /// The strip, with floats from one channel to the next and from one row of tiles to the next.
+    x: *const f32,
+    x_channel: usize,
+    x_step: usize,
+    taps: &'a [usize],
+    channels: usize,
+    rows: usize,
+    columns: usize,
+    /// [place][channel][tile]
+    to: *mut f32,
+    to_channel: usize,
+}
+
+impl TilesOfPiece<'_> {
+    /// # Safety
+    /// The level is supported. The strip has the tiles of all channels, and there is room for them, with a register
+    /// behind the tiles of each channel.
+    unsafe fn transform(&self, isa: Isa) {
+        // SAFETY: as demanded of the caller.
+        unsafe { on!(isa, |V| self.vectors::<V>()) }
+    }
+
+    #[inline(always)]
+    unsafe fn vectors<V: Vector>(&self) {
+        // SAFETY: as demanded of the caller. What is stored behind the last tile of a row is not read, or stored again.
+        unsafe {
+            for channel in 0..self.channels {
+                for row in 0..self.rows {
+                    for column in (0..self.columns).step_by(V::LANES) {
+                        let x = self.x.add(channel * self.x_channel + row * self.x_step + column);
+                        let to = self.to.add(channel * self.to_channel + row * self.columns + column);
+                        // Bt d, a column of the tile at a time.
+                        let mut half = [[V::splat(0.0); 4]; 4];
+                        for j in 0..4 {
+                            let d = |i: usize| V::load(x.add(*self.taps.get_unchecked(4 * i + j)));
+                            let (d0, d1, d2, d3) = (d(0), d(1), d(2), d(3));
+                            half[0][j] = d0.sub(d2);
+                            half[1][j] = d1.add(d2);
+                            half[2][j] = d2.sub(d1);
+                            half[3][j] = d1.sub(d3);
+                        }
+                        // Times B.
+                        for (i, [h0, h1, h2, h3]) in half.into_iter().enumerate() {
+                            let place = |j: usize| to.add((4 * i + j) * self.channels * self.to_channel);
+                            h0.sub(h2).store(place(0));
+                            h1.add(h2).store(place(1));
+                            h2.sub(h1).store(place(2));
+                            h1.sub(h3).store(place(3));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Sums to be transformed into elements of the output.
+struct OutputOfPiece {
+    /// [place][tile][filter]
+    sums: *const f32,
+    /// Rows of tiles, and tiles of each.
+    tiles: (usize, usize),
+    blocks: usize,
+    /// Rows of the output, and windows of each: twice as many, or one less.
+    rows: usize,
+    columns: usize,
+    /// [window][filter]
+    to: *mut f32,
+}
+
+impl OutputOfPiece {
+    /// # Safety
+    /// The level is supported; there are the sums of all tiles, room for so many windows, and a first value for each
+    /// filter.
+    unsafe fn transform(&self, isa: Isa, first: *const f32) {
+        // SAFETY: as demanded of the caller.
+        unsafe { on!(isa, |V| self.vectors::<V>(first)) }
+    }
+
+    #[inline(always)]
+    unsafe fn vectors<V: Vector>(&self, first: *const f32) {
+        let (down, across) = self.tiles;
+        let width = self.blocks * V::LANES;
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            for tile in 0..down * across {
+                let (row, column) = (2 * (tile / across), 2 * (tile % across));
+                for block in 0..self.blocks {
+                    let at = block * V::LANES;
+                    let first = V::load(first.add(at));
+                    let m = |place: usize| V::load(self.sums.add((place * down * across + tile) * width + at));
+                    // At M, a column at a time.
+                    let mut half = [[V::splat(0.0); 4]; 2];
+                    for j in 0..4 {
+                        let (m0, m1, m2, m3) = (m(j), m(4 + j), m(8 + j), m(12 + j));
+                        half[0][j] = m0.add(m1).add(m2);
+                        half[1][j] = m1.sub(m2).sub(m3);
+                    }
+                    // Times A.
+                    for (i, [h0, h1, h2, h3]) in half.into_iter().enumerate() {
+                        if row + i < self.rows {
+                            let to = self.to.add(((row + i) * self.columns + column) * width + at);
+                            h0.add(h1).add(h2).add(first).store(to);
+                            if column + 1 < self.columns {
+                                h1.sub(h2).sub(h3).add(first).store(to.add(width));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// U = G g Gt for a block of filters: from [channel][tap][lanes] to [place][channel][lanes].
+///
+/// # Safety
+/// The level is supported; both have all channels.
+unsafe fn transform_weights(isa: Isa, from: *const f32, channels: usize, to: *mut f32) {
+    // SAFETY: as demanded of the caller.
+    unsafe { on!(isa, |V| weights_of::<V>(from, channels, to)) }
+}
+
+/// # Safety
+/// As `transform_weights`, with the processor's registers.
+#[inline(always)]
+unsafe fn weights_of<V: Vector>(from: *const f32, channels: usize, to: *mut f32) {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let half = V::splat(0.5);
+        // G times three numbers.
+        let turned = |g: [V; 3]| {
+            let (ends, middle) = (g[0].add(g[2]).mul(half), g[1].mul(half));
+            [g[0], ends.add(middle), ends.sub(middle), g[2]]
+        };
+        for channel in 0..channels {
+            let g = |tap: usize| V::load(from.add((channel * TAPS + tap) * V::LANES));
+            // [column][row]
+            let left: [[V; 4]; 3] = std::array::from_fn(|j| turned([g(j), g(3 + j), g(6 + j)]));
+            for i in 0..4 {
+                for (j, u) in turned([left[0][i], left[1][i], left[2][i]]).into_iter().enumerate() {
+                    u.store(to.add(((4 * i + j) * channels + channel) * V::LANES));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Windows that slide over the planes of an image, a register along a row of the output: pooling, and convolutions with
+//! few filters in a group.
+//!
+//! A piece of the region is some rows of the output. It copies what lies under them into a strip (`strip`).
+//!
+//! Determinism: an element is one chain over the channels and taps in order, whatever the tile.
+
+use super::isa::Isa;
+use super::lanes::{Baseline, Vector};
+use super::site::{MatrixMut, Site, check_scratch};
+use super::strip::Strip;
+use super::window::Axis;
+use crate::base::Result;
+use crate::threadpool::Span;
+
+/// Windows of a piece, and floats of its strip unless one row has more.
+const WINDOWS: usize = 4096;
+const STRIP: usize = 16 << 10;
+/// Floats of the strips of small images, which are filled together: what was just stored in pieces is not yet read as
+/// one.
+const TOGETHER: usize = 4 << 10;
+
+/// What is done with each element under a window. A weight belongs to each tap of each channel.
+pub trait Combine {
+    /// Whether it uses the weights.
+    const WEIGHTS: bool;
+
+    /// # Safety
+    /// As of `SimdNumber`.
+    unsafe fn step<V: Vector>(sum: V, x: V, weight: impl FnOnce() -> V) -> V;
+}
+
+/// sum + x * weight
+pub struct Weighted;
+/// sum + x
+pub struct Sum;
+/// The greater one, or NaN if one is.
+pub struct Greatest;
+
+impl Combine for Weighted {
+    const WEIGHTS: bool = true;
+
+    #[inline(always)]
+    unsafe fn step<V: Vector>(sum: V, x: V, weight: impl FnOnce() -> V) -> V {
+        // SAFETY: as demanded of the caller.
+        unsafe { x.mul_add(weight(), sum) }
+    }
+}
+
+impl Combine for Sum {
+    const WEIGHTS: bool = false;
+
+    #[inline(always)]
+    unsafe fn step<V: Vector>(sum: V, x: V, _: impl FnOnce() -> V) -> V {
+        // SAFETY: as demanded of the caller.
+        unsafe { sum.add(x) }
+    }
+}
+
+impl Combine for Greatest {
+    const WEIGHTS: bool = false;
+
+    #[inline(always)]
+    unsafe fn step<V: Vector>(most: V, x: V, _: impl FnOnce() -> V) -> V {
+        // SAFETY: as demanded of the caller.
+        unsafe { most.max_or_nan(x) }
+    }
+}
+
+/// Images, each with its own channels, and as many planes of windows over all of them as there are filters.
+#[derive(Clone, Copy, Debug)]
+pub struct Sliding {
+    pub images: usize,
+    pub channels: usize,
+    pub filters: usize,
+    pub rows: Axis,
+    pub columns: Axis,
+}
+
+/// Where the windows of an image begin, and how they end.
+pub struct Ends<'a> {
+    /// The value of padding without elements.
+    pub beyond: f32,
+    /// The weights of an image's filter, for each channel and tap, and the first value of its sums.
+    pub filter: &'a (dyn Fn(usize, usize) -> (&'a [f32], f32) + Sync),
+    /// Completes a run of the output that begins at this row and column of a plane.
+    pub finish: &'a (dyn Fn(usize, usize, &mut [f32]) + Sync),
+}
+
+impl Sliding {
+    /// The rows of the output in a piece, and its strip.
+    fn strip(&self) -> (usize, Strip) {
+        Strip::of_piece(self.rows, self.columns, self.channels, WINDOWS, STRIP)
+    }
+
+    /// Floats of the places of the taps, and of a strip, and how many strips are filled together.
+    fn floats(&self, strip: &Strip) -> (usize, usize, usize) {
+        let taps = self.rows.taps * self.columns.taps * size_of::<usize>() / size_of::<f32>();
+        let floats = strip.floats(self.channels);
+        (taps.next_multiple_of(16), floats, (TOGETHER / floats).max(1))
+    }
+
+    /// Scratch memory that `compute` needs per slot, in bytes.
+    pub fn scratch_bytes(&self) -> usize {
+        let (taps, strip, together) = self.floats(&self.strip().1);
+        (taps + strip * together) * size_of::<f32>()
+    }
+
+    /// Computes all windows of `x` into `out`, a plane after the other, at this cost on one thread.
+    pub fn compute<C: Combine>(
+        &self,
+        isa: Isa,
+        x: &[f32],
+        ends: &Ends<'_>,
+        out: MatrixMut<'_, f32>,
+        cost_ns: u64,
+        site: &dyn Site,
+    ) -> Result<()> {
+        assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+        let (at_once, strip) = self.strip();
+        let (height, width) = (self.rows.output, self.columns.output);
+        let plane = self.rows.input * self.columns.input;
+        assert!(x.len() == self.images * self.channels * plane, "{self:?}");
+        assert!(out.holds(self.images * self.filters, height * width), "{self:?}");
+        let (down, across) = (height.div_ceil(at_once), width.div_ceil(strip.columns));
+        let items = self.images * down * across;
+        let (of_taps, of_strip, together) = self.floats(&strip);
+        check_scratch(site, self.scratch_bytes());
+        let span = Span { items, cost_ns: cost_ns as f32 / items.max(1) as f32, ..Span::default() };
+        site.parallel_for(&span, &|claim| {
+            let memory = site.scratch(claim.slot()).cast::<f32>();
+            // SAFETY: the slot's scratch memory is as large as `scratch_bytes` asked for, initialised, aligned for a
+            // place, and exclusive to this claim.
+            let (taps, floats) = unsafe {
+                let taps = std::slice::from_raw_parts_mut(memory.cast::<usize>(), self.rows.taps * self.columns.taps);
+                (taps, std::slice::from_raw_parts_mut(memory.add(of_taps), of_strip * together))
+            };
+            strip.taps(taps);
+            let place = |item: usize| {
+                let (image, region) = (item / (down * across), item % (down * across));
+                (image, region / across * at_once, region % across * strip.columns)
+            };
+            let mut item = claim.begin();
+            while item < claim.end() {
+                let items = item..(item + together).min(claim.end());
+                for (item, floats) in items.clone().zip(floats.chunks_exact_mut(of_strip)) {
+                    let (image, row, column) = place(item);
+                    let rows = row..(row + at_once).min(height);
+                    for channel in 0..self.channels {
+                        let plane = &x[(image * self.channels + channel) * plane..][..plane];
+                        let to = &mut floats[channel * strip.channel()..];
+                        strip.fill(isa, plane, rows.clone(), column, ends.beyond, to);
+                    }
+                }
+                for (item, floats) in items.clone().zip(floats.chunks_exact(of_strip)) {
+                    let (image, row, column) = place(item);
+                    let rows = at_once.min(height - row);
+                    let columns = strip.columns.min(width - column);
+                    for filter in 0..self.filters {
+                        let (weights, first) = (ends.filter)(image, filter);
+                        assert!(!C::WEIGHTS || weights.len() == self.channels * taps.len(), "{self:?}");
+                        let at = ((image * self.filters + filter) * height + row) * width + column;
+                        let windows = Windows {
+                            x: floats.as_ptr(),
+                            step: strip.step(),
+                            channel: strip.channel(),
+                            taps,
+                            weights: weights.as_ptr(),
+                            channels: self.channels,
+                            first,
+                            out: out.data().wrapping_add(at),
+                            out_step: width,
+                            rows,
+                            columns,
+                        };
+                        // SAFETY: the level is supported, the strip was filled for these windows, and there are weights
+                        // for all channels and taps; these elements of the output are claimed.
+                        unsafe { windows.compute::<C>(isa) };
+                        // Rows that follow one another are one run.
+                        let (runs, run) = if columns == width { (1, rows * width) } else { (rows, columns) };
+                        for i in 0..runs {
+                            // SAFETY: they are, and were written.
+                            let run = unsafe { std::slice::from_raw_parts_mut(windows.out.add(i * width), run) };
+                            (ends.finish)(row + i, column, run);
+                        }
+                    }
+                }
+                item = items.end;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Windows of one plane of the output: `rows` rows of `columns`.
+struct Windows<'a> {
+    /// The first window in the strip.
+    x: *const f32,
+    /// Floats from one row of windows to the next, and from one channel to the next.
+    step: usize,
+    channel: usize,
+    /// The place of each tap, as seen from its window.
+    taps: &'a [usize],
+    /// For each channel and tap, if the combination wants it.
+    weights: *const f32,
+    channels: usize,
+    /// The value of a window without elements.
+    first: f32,
+    out: *mut f32,
+    /// Floats from one row of the output to the next.
+    out_step: usize,
+    rows: usize,
+    columns: usize,
+}
+
+impl Windows<'_> {
+    /// # Safety
+    /// The processor has the instruction set. The strip has all elements under the windows and as many behind them as a
+    /// register has lanes; there are weights; the output is writable, and nobody else's.
+    unsafe fn compute<C: Combine>(&self, isa: Isa) {
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            match isa {
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => self.avx512::<C>(),
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx2 => self.avx2::<C>(),
+                _ => self.vectors::<Baseline, C>(),
+            }
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn avx512<C: Combine>(&self) {
+        // SAFETY: as demanded of the caller.
+        unsafe { self.vectors::<std::arch::x86_64::__m512, C>() }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn avx2<C: Combine>(&self) {
+        // SAFETY: as demanded of the caller.
+        unsafe { self.vectors::<std::arch::x86_64::__m256, C>() }
+    }
+
+    /// Tiles of eight registers, to hide the latency of an addition: down a column of registers, or along a row.
+    #[inline(always)]
+    unsafe fn vectors<V: Vector, C: Combine>(&self) {
+        // SAFETY: as demanded of the caller; the tiles are parts of the windows.
+        unsafe {
+            let mut row = 0;
+            while row < self.rows {
+                let rows = self.rows - row;
+                if rows >= 8 || (5..8).contains(&rows) && self.columns <= V::LANES {
+                    row += self.down::<V, C>(row, rows.min(8));
+                } else if rows >= 4 {
+                    self.along::<V, C, 4, 2>(row);
+                    row += 4;
+                } else if rows >= 2 {
+                    self.along::<V, C, 2, 4>(row);
+                    row += 2;
+                } else {
+                    self.along::<V, C, 1, 8>(row);
+                    row += 1;
+                }
+            }
+        }
+    }
+
+    /// 5 to 8 rows from `row` on.
+    #[inline(always)]
+    unsafe fn down<V: Vector, C: Combine>(&self, row: usize, rows: usize) -> usize {
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            match rows {
+                5 => self.along::<V, C, 5, 1>(row),
+                6 => self.along::<V, C, 6, 1>(row),
+                7 => self.along::<V, C, 7, 1>(row),
+                _ => self.along::<V, C, 8, 1>(row),
+            }
+        }
+        rows
+    }
+
+    /// ROWS rows from `row` on, up to COUNT registers of each at once.
+    #[inline(always)]
+    unsafe fn along<V: Vector, C: Combine, const ROWS: usize, const COUNT: usize>(&self, row: usize) {
+        let mut column = 0;
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            while COUNT > 1 && column + (COUNT - 1) * V::LANES < self.columns {
+                self.tile::<V, C, ROWS, COUNT>(row, column);
+                column += COUNT * V::LANES;
+            }
+            while column < self.columns {
+                self.tile::<V, C, ROWS, 1>(row, column);
+                column += V::LANES;
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn tile<V: Vector, C: Combine, const ROWS: usize, const COUNT: usize>(&self, row: usize, column: usize) {
+        // SAFETY: as demanded of the caller. What is read behind the last window is not stored.
+        unsafe {
+            let mut sums = [[V::splat(self.first); COUNT]; ROWS];
+            let mut x = self.x.add(row * self.step + column);
+            let mut weights = self.weights;
+            for _ in 0..self.channels {
+                for (tap, &place) in self.taps.iter().enumerate() {
+                    let x = x.add(place);
+                    for (i, sums) in sums.iter_mut().enumerate() {
+                        for (j, sum) in sums.iter_mut().enumerate() {
+                            let x = V::load(x.add(i * self.step + j * V::LANES));
+                            *sum = C::step(*sum, x, || V::splat(*weights.add(tap)));
+                        }
+                    }
+                }
+                x = x.wrapping_add(self.channel);
+                weights = weights.wrapping_add(self.taps.len());
+            }
+            for (i, sums) in sums.into_iter().enumerate() {
+                for (j, sum) in sums.into_iter().enumerate() {
+                    let column = column + j * V::LANES;
+                    let out = self.out.add((row + i) * self.out_step + column);
+                    match self.columns - column {
+                        left if left >= V::LANES => sum.store(out),
+                        left => sum.store_part(out, left),
+                    }
+                }
+            }
+        }
+    }
+}
