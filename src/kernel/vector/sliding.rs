@@ -244,12 +244,31 @@ impl Windows<'_> {
         unsafe { self.vectors::<std::arch::x86_64::__m256, C>() }
     }
 
+    /// Whether the windows are of 3 x 3 taps, the rows of which follow one another as rows of windows do.
+    fn share_rows(&self) -> bool {
+        self.taps.len() == 9 && (1..3).all(|row| self.taps[3 * row] == row * self.step)
+    }
+
     /// Tiles of eight registers, to hide the latency of an addition: down a column of registers, or along a row.
     #[inline(always)]
     unsafe fn vectors<V: Vector, C: Combine>(&self) {
         // SAFETY: as demanded of the caller; the tiles are parts of the windows.
         unsafe {
             let mut row = 0;
+            if self.share_rows() {
+                while row < self.rows {
+                    for column in (0..self.columns).step_by(V::LANES) {
+                        match self.rows - row {
+                            1 => self.tile_of_three::<V, C, 1>(row, column),
+                            2 => self.tile_of_three::<V, C, 2>(row, column),
+                            3 => self.tile_of_three::<V, C, 3>(row, column),
+                            _ => self.tile_of_three::<V, C, 4>(row, column),
+                        }
+                    }
+                    row += 4;
+                }
+                return;
+            }
             while row < self.rows {
                 let rows = self.rows - row;
                 if rows >= 8 || (5..8).contains(&rows) && self.columns <= V::LANES {
@@ -296,6 +315,44 @@ impl Windows<'_> {
             while column < self.columns {
                 self.tile::<V, C, ROWS, 1>(row, column);
                 column += V::LANES;
+            }
+        }
+    }
+
+    /// A register in each of ROWS rows of windows that share rows of the strip: these are loaded once.
+    #[inline(always)]
+    unsafe fn tile_of_three<V: Vector, C: Combine, const ROWS: usize>(&self, row: usize, column: usize) {
+        // SAFETY: as demanded of the caller. What is read behind the last window is not stored.
+        unsafe {
+            let mut sums = [V::splat(self.first); ROWS];
+            let mut x = self.x.add(row * self.step + column);
+            let mut weights = self.weights;
+            let places: [usize; 3] = std::array::from_fn(|tap| *self.taps.get_unchecked(tap));
+            for _ in 0..self.channels {
+                let mut of = [V::splat(0.0); 9];
+                if C::WEIGHTS {
+                    of = std::array::from_fn(|tap| V::splat(*weights.add(tap)));
+                }
+                for line in 0..ROWS + 2 {
+                    for (across, &place) in places.iter().enumerate() {
+                        let x = V::load(x.add(line * self.step + place));
+                        for down in 0..3 {
+                            if (down..ROWS + down).contains(&line) {
+                                let sum = &mut sums[line - down];
+                                *sum = C::step(*sum, x, || of[3 * down + across]);
+                            }
+                        }
+                    }
+                }
+                x = x.wrapping_add(self.channel);
+                weights = weights.wrapping_add(9);
+            }
+            for (i, sum) in sums.into_iter().enumerate() {
+                let out = self.out.add((row + i) * self.out_step + column);
+                match self.columns - column {
+                    left if left >= V::LANES => sum.store(out),
+                    left => sum.store_part(out, left),
+                }
             }
         }
     }

@@ -16,7 +16,7 @@ pub const LINE: usize = 16;
 /// Floats behind a strip that may be read, as a part of a register.
 const BEHIND: usize = 16;
 /// Windows of a row that are worth a piece of their own.
-const SHORT_ROW: usize = 64;
+const SHORT_ROW: usize = 24;
 
 /// The layout of a strip.
 #[derive(Clone, Copy, Debug)]
@@ -213,7 +213,7 @@ impl PhaseRows<'_> {
 
 /// Copies a row without a call, in steps of which the last one overlaps the one before.
 #[inline(always)]
-fn copy<const STEP: usize>(x: &[f32], to: &mut [f32]) {
+pub fn copy<const STEP: usize>(x: &[f32], to: &mut [f32]) {
     for (x, to) in x.as_chunks::<STEP>().0.iter().zip(to.as_chunks_mut::<STEP>().0) {
         *to = *x;
     }

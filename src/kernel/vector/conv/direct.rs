@@ -9,7 +9,7 @@
 use super::super::activation;
 use super::super::isa::Isa;
 use super::super::site::{MatrixMut, Site, check_scratch};
-use super::super::strip::Strip;
+use super::super::strip::{Strip, copy};
 use super::filters::PackedFilters;
 use super::output::OutputRegion;
 use super::shape::{ConvShape, Data, operands};
@@ -44,6 +44,8 @@ pub struct Division {
     stretch: usize,
     /// Filters at once, at most.
     at_once: usize,
+    /// Windows of a tile, if they are of one element.
+    panel: usize,
 }
 
 impl Division {
@@ -67,6 +69,7 @@ impl Division {
             // Stretches of about the same length.
             stretch: conv.channels.div_ceil(conv.channels.div_ceil(stretch)),
             at_once: at_once.min(filters),
+            panel: registers.tile(strip.columns, filters / registers.lanes).1,
         }
     }
 
@@ -76,7 +79,7 @@ impl Division {
         let taps = conv.rows.taps * conv.columns.taps;
         let sizes = [
             taps * size_of::<usize>() / size_of::<f32>(),
-            if conv.is_plain() { 0 } else { self.strip.floats(conv.channels) },
+            if conv.is_plain() { conv.channels * self.strip.columns } else { self.strip.floats(conv.channels) },
             self.rows * self.strip.columns * self.at_once,
             self.at_once,
             self.stretch * taps * self.at_once,
@@ -170,24 +173,36 @@ struct Piece<'a> {
 
 impl Piece<'_> {
     fn fill(&self, strip: &mut [f32]) {
-        if self.conv.is_plain() {
-            return;
-        }
         let layout = &self.division.strip;
         for channel in 0..self.conv.channels {
             let plane = &self.of.x[channel * self.conv.plane()..][..self.conv.plane()];
-            let to = &mut strip[channel * layout.channel()..];
-            layout.fill(self.isa, plane, self.rows.clone(), self.columns.start, 0.0, to);
+            if self.conv.is_plain() {
+                self.fill_panels(channel, &plane[self.columns.clone()], strip);
+            } else {
+                let to = &mut strip[channel * layout.channel()..];
+                layout.fill(self.isa, plane, self.rows.clone(), self.columns.start, 0.0, to);
+            }
         }
     }
 
-    /// The elements under the windows, from the first window on, and the floats from one channel to the next. Windows of
-    /// one element need no strip.
-    fn elements<'a>(&'a self, strip: &'a [f32]) -> (&'a [f32], usize) {
-        match self.conv.is_plain() {
-            true => (&self.of.x[self.columns.start..], self.conv.plane()),
-            false => (strip, self.division.strip.channel()),
+    /// Windows of one element need no strip, but what a tile reads lies together: [tile][channel][window].
+    fn fill_panels(&self, channel: usize, x: &[f32], panels: &mut [f32]) {
+        let channels = self.conv.channels;
+        for tile in self.tiles(self.division.panel) {
+            let to = &mut panels[tile.start * channels + channel * tile.len()..][..tile.len()];
+            match tile.len() {
+                0..4 => to.copy_from_slice(&x[tile]),
+                4..8 => copy::<4>(&x[tile], to),
+                _ => copy::<8>(&x[tile], to),
+            }
         }
+    }
+
+    /// The windows of a row, in tiles of about the same size.
+    fn tiles(&self, most: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+        let columns = self.columns.len();
+        let tiles = columns.div_ceil(most);
+        (0..tiles).map(move |tile| tile * columns / tiles..(tile + 1) * columns / tiles)
     }
 
     /// # Safety
@@ -197,11 +212,13 @@ impl Piece<'_> {
         let (conv, division) = (self.conv, self.division);
         let taps = conv.rows.taps * conv.columns.taps;
         let columns = self.columns.len();
-        let (elements, channel) = self.elements(scratch.strip);
         let mut filter = filters.start;
         while filter < filters.end {
             let left = (filters.end - filter).div_ceil(lanes);
-            let (blocks, at_once) = Registers::of(self.isa).tile(columns, left);
+            let (blocks, at_once) = match conv.is_plain() {
+                true => (left.min(2), division.panel),
+                false => Registers::of(self.isa).tile(columns, left),
+            };
             let (count, width) = ((filters.end - filter).min(blocks * lanes), blocks * lanes);
             scratch.first.fill(0.0);
             if let Some(bias) = self.of.bias {
@@ -220,12 +237,15 @@ impl Piece<'_> {
                     }
                 };
                 for row in 0..self.rows.len() {
-                    let tiles = columns.div_ceil(at_once);
-                    for tile in 0..tiles {
-                        let (begin, end) = (tile * columns / tiles, (tile + 1) * columns / tiles);
+                    for tile in self.tiles(at_once) {
+                        let Range { start: begin, end } = tile;
                         let sums = (row * columns + begin) * width;
+                        let (channel, x) = match conv.is_plain() {
+                            true => (end - begin, begin * conv.channels),
+                            false => (division.strip.channel(), row * division.strip.step() + begin),
+                        };
                         let tile = Tile {
-                            x: elements[from * channel + row * division.strip.step() + begin..].as_ptr(),
+                            x: scratch.strip[from * channel + x..].as_ptr(),
                             channel,
                             taps: scratch.taps,
                             channels,

@@ -65,7 +65,8 @@ impl ConvShape {
             ConvAlgorithm::Rows
         } else if self.filters < FEW_FILTERS {
             ConvAlgorithm::Few
-        } else if self.is_plain() && self.windows() >= MANY_WINDOWS {
+        } else if self.is_plain() && self.windows() >= std::env::var("WX").map_or(MANY_WINDOWS, |x| x.parse().unwrap())
+        {
             ConvAlgorithm::Product
         } else if self.suits_winograd() {
             ConvAlgorithm::Winograd
