@@ -192,8 +192,10 @@ def kind_of(op):
 
 
 def conv_kind(channels, taps, groups):
-    if groups > 1:
-        return "conv depthwise" if groups >= channels else "conv grouped"
+    if groups > 1 and groups < channels:
+        return "conv grouped"
+    if groups > 1:  # by one tap: what became of an affine function of channels
+        return "conv depthwise" if any(tap > 1 for tap in taps) else "normalisation"
     if channels <= 4:
         return "conv first"
     if all(tap == 1 for tap in taps):

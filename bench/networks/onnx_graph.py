@@ -6,7 +6,7 @@
     outputs = program.run({"data": array})
 
 All shapes are known at import: what depends on shapes and constants alone is computed here, and is a constant of the
-graph. onnx_operators.py has the operators; a node that has no form there is refused, with its name and the reason.
+graph. onnx_operators.py names the operators; a node that has no form there is refused, with its name and the reason.
 """
 
 import ctypes
@@ -17,9 +17,6 @@ from ctypes import byref, c_uint64, c_void_p
 
 import ml_dtypes
 import numpy
-import onnx
-import onnx.reference
-
 import onnx_rewriting
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples/python"))
@@ -82,6 +79,7 @@ class Graph:
         self.kinds = {}  # of each node, by its name
         self.name = ""  # of the model's node that kernels are now added for
         self.count = 0
+        self.unsigned = []  # names of indices that may not be below 0
 
     def desc(self, dtype, shape):
         if dtype not in DTYPES:
@@ -114,7 +112,12 @@ class Graph:
 
     def kernel(self, operator, members, inputs, dtype, shape, kind=None):
         """Adds a built-in kernel, by its descriptor's members; the result is its output."""
-        self.desc(dtype, shape)  # refuses what weir has no type for
+        return self.kernels(operator, members, inputs, dtype, [shape], kind)[0]
+
+    def kernels(self, operator, members, inputs, dtype, shapes, kind=None):
+        """A kernel with several outputs."""
+        for shape in shapes:
+            self.desc(dtype, shape)  # refuses what weir has no type for
         numbers = [self.use(value) for value in inputs]
         weir = self.weir
         desc = sized(getattr(weir, f"weir_{operator}_desc"))
@@ -127,13 +130,13 @@ class Graph:
         self.count += 1
         name = f"{self.count} {self.name}"[:120]
         self.kinds[name] = kind or operator
-        output = c_uint64()
+        outputs = (c_uint64 * len(shapes))()
         values = (c_uint64 * len(numbers))(*numbers)
         weir.weir_graph_add_kernel(
-            self.graph, name.encode(), kernel, values, len(numbers), byref(output), 1, None
+            self.graph, name.encode(), kernel, values, len(numbers), outputs, len(outputs), None
         )
         weir.weir_kernel_release(kernel)
-        return Value(dtype, tuple(int(dim) for dim in shape), id=output.value)
+        return [Value(dtype, tuple(map(int, shape)), id=output) for shape, output in zip(shapes, outputs)]
 
     def compile(self, inputs, outputs, statistics=False):
         weir = self.weir
@@ -234,7 +237,7 @@ def make_engine(weir, threads):
 
 def compile_model(weir, model, threads=1, shapes=None, constants=None, statistics=False):
     """Imports and compiles a model; `shapes` are those of inputs, and `constants` inputs that are known now."""
-    import onnx_operators
+    import onnx_operators  # which needs this module
 
     source = onnx_rewriting.Source(model, constants or {})
     onnx_rewriting.rewrite(source)

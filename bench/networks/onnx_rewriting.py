@@ -26,6 +26,10 @@ class Node:
     version: int = 0
     proto: onnx.NodeProto = None
 
+    @property
+    def random(self):
+        return self.op in RANDOM or self.op == "Dropout" and len(self.inputs) > 2
+
     def get(self, name, default=None):
         value = self.attributes.get(name, default)
         return value.decode() if isinstance(value, bytes) else value
@@ -45,6 +49,16 @@ def read_nodes(protos, versions):
     return found
 
 
+def renamed(node):
+    """The node as ONNX writes it, with the names of its values as they are now."""
+    proto = onnx.NodeProto()
+    proto.CopyFrom(node.proto)
+    del proto.input[:], proto.output[:]
+    proto.input.extend(node.inputs)
+    proto.output.extend(node.outputs)
+    return proto
+
+
 def evaluate(node, arrays, versions):
     """The outputs of a node whose inputs are all known."""
     names = [name for name in dict.fromkeys(node.inputs) if name]
@@ -53,11 +67,7 @@ def evaluate(node, arrays, versions):
         for name in names
     ]
     wanted = [onnx.ValueInfoProto(name=name) for name in node.outputs if name]
-    proto = onnx.NodeProto()
-    proto.CopyFrom(node.proto)
-    proto.ClearField("input")
-    proto.input.extend(node.inputs)
-    graph = helper.make_graph([proto], "node", given, wanted)
+    graph = helper.make_graph([renamed(node)], "node", given, wanted)
     opsets = [helper.make_opsetid(domain, version) for domain, version in versions.items()]
     model = helper.make_model(graph, opset_imports=opsets)
     with numpy.errstate(all="ignore"):
@@ -84,24 +94,42 @@ class Source:
             if value.name not in self.constants:
                 self.inputs[value.name] = described(value)
         self.outputs = [value.name for value in model.graph.output]
-        readers = self.readers()
-        for node in self.nodes:  # what nobody reads is as good as left out
-            node.outputs = [name if place == 0 or name in readers else "" for place, name in enumerate(node.outputs)]
+        leave_out_unread(self.nodes, self.outputs)
 
     def readers(self):
-        found = {name: ["output"] for name in self.outputs}
-        for node in self.nodes:
-            for name in node.inputs:
-                found.setdefault(name, []).append(node)
-            if has_graph(node):  # a nested graph may read anything
-                for proto in node.attributes.values():
-                    if isinstance(proto, onnx.GraphProto):
-                        for name in outer_names(proto):
-                            found.setdefault(name, []).append(node)
-        return found
+        return readers_of(self.nodes, self.outputs)
 
-    def producers(self):
-        return {name: node for node in self.nodes for name in node.outputs}
+
+def readers_of(nodes, outputs):
+    found = {name: ["output"] for name in outputs}
+    for node in nodes:
+        for name in node.inputs:
+            found.setdefault(name, []).append(node)
+        for graph in node.attributes.values():
+            if isinstance(graph, onnx.GraphProto):  # it may read anything
+                for name in outer_names(graph):
+                    found.setdefault(name, []).append(node)
+    return found
+
+
+def leave_out_unread(nodes, outputs):
+    """What nobody reads is as good as left out."""
+    readers = readers_of(nodes, outputs)
+    for node in nodes:
+        node.outputs = [name if place == 0 or name in readers else "" for place, name in enumerate(node.outputs)]
+
+
+def origins(nodes, names):
+    """All that these values are made of."""
+    producers = {name: node for node in nodes for name in node.outputs}
+    found, left = set(), list(names)
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            if name in producers:
+                left.extend(producers[name].inputs)
+    return found
 
 
 def outer_names(graph):
@@ -141,7 +169,7 @@ def fold_constants(source):
     kept = []
     for node in source.nodes:
         known = all(not name or name in source.constants for name in node.inputs)
-        if known and node.op not in RANDOM and not has_graph(node) and node.domain == "":
+        if known and not node.random and not has_graph(node) and node.domain == "":
             try:
                 found = evaluate(node, source.constants, source.versions)
             except Exception:  # the conversion says what is wrong with it
@@ -318,17 +346,20 @@ def join_affine(source):
     for node in list(source.nodes):
         if node not in source.nodes:
             continue
-        if node.op == "Conv" and all(name in source.constants for name in node.inputs[1:] if name):
+        known = all(name in source.constants for name in node.inputs[1:] if name)
+        if known and (node.op == "Conv" or node.op == "ConvTranspose" and node.get("group", 1) == 1):
             weights = source.constants[node.inputs[1]]
             if weights.dtype != numpy.float32 or weights.ndim != 4:
                 continue
+            axis = 0 if node.op == "Conv" else 1  # of the output channels
+            channels = weights.shape[axis]
             following, scale, shift = collect_affine(source, readers, node.outputs[0])
-            if not following or len(scale) not in (1, len(weights)) or len(shift) not in (1, len(weights)):
+            if not following or len(scale) not in (1, channels) or len(shift) not in (1, channels):
                 continue
             has_bias = len(node.inputs) > 2 and node.inputs[2]
-            bias = source.constants[node.inputs[2]] if has_bias else numpy.zeros(len(weights))
+            bias = source.constants[node.inputs[2]] if has_bias else numpy.zeros(channels)
             name = node.outputs[0]
-            scaled = weights * scale.reshape(-1, 1, 1, 1)
+            scaled = weights * (scale.reshape(-1, 1, 1, 1) if axis == 0 else scale.reshape(1, -1, 1, 1))
             source.constants[f"{name} weights"] = scaled.astype(numpy.float32)
             source.constants[f"{name} bias"] = (bias * scale + shift).astype(numpy.float32)
             made = dataclasses.replace(
@@ -386,7 +417,7 @@ def join_bias(source):
 def join_activations(source):
     readers = source.readers()
     for node in list(source.nodes):
-        if node.op not in ("Conv", "Gemm", "MatMul"):
+        if node.op not in ("Conv", "ConvTranspose", "Gemm", "MatMul"):
             continue
         reading = readers.get(node.outputs[0], [])
         if len(reading) != 1 or reading[0] == "output" or reading[0].op not in ACTIVATIONS:
