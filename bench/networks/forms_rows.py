@@ -7,7 +7,7 @@ import math
 import numpy
 
 from onnx_blocks import (
-    BOOL, BYTES, F32, FLOATS, MAX_STEPS, S8, S32, S64, U8, along, binary, compare, concat, convert_type, cumsum, eltwise,
+    BOOL, BYTES, F32, FLOATS, MAX_STEPS, S32, S64, U8, along, binary, compare, concat, convert_type, cumsum, eltwise,
     expand, flip, gather, in_f32, matmul, matmul_int8, norm, number, part, reduce, require, reshape, select, softmax,
     transpose, wide_index,
 )
