@@ -7,6 +7,7 @@ from onnx import numpy_helper
 import onnx_rewriting
 from onnx_blocks import BOOL, MAX_STEPS, S64, concat, constant, flip, part, require, reshape, select
 from onnx_forms import convert, form
+from onnx_graph import Refusal
 
 
 def inside(g, call, graph, given=()):
@@ -17,7 +18,14 @@ def inside(g, call, graph, given=()):
     nodes = onnx_rewriting.read_nodes(graph.node, call.scope.versions)
     outputs = [value.name for value in graph.output]
     onnx_rewriting.leave_out_unread(nodes, outputs)
-    convert(g, call.scope, nodes, values)
+    try:
+        convert(g, call.scope, nodes, values)
+    except Refusal as refusal:
+        origins = onnx_rewriting.origins(nodes, refusal.wanted)
+        outer = [name for name in origins if name in call.values]
+        inner = any(value.name in origins for value in graph.input)
+        refusal.wanted = outer + ([name for name in call.node.inputs if name] if inner else [])
+        raise
     return [values[name] for name in outputs]
 
 

@@ -7,7 +7,7 @@ import numpy
 from onnx import helper
 
 from onnx_blocks import (
-    BYTES, FLOATS, S32, U8, binary, cast, ceil, compare, convert_type, eltwise, floor, floor_quotient, gather,
+    BOOL, BYTES, FLOATS, S32, U8, binary, cast, ceil, compare, convert_type, eltwise, floor, floor_quotient, gather,
     in_f32, logical, negated, number, require, select, truncated_quotient, whole, wrapped,
 )
 from onnx_forms import form
@@ -125,18 +125,6 @@ def _prelu(g, call):
     return select(g, compare(g, "LT", x, 0), binary(g, "MUL", x, slope), x)
 
 
-@form("Sinh", "Cosh")
-def _sinh(g, call):
-    x = in_f32(g, call.inputs[0])
-    up, down = eltwise(g, "EXP", x), eltwise(g, "EXP", eltwise(g, "NEG", x))
-    y = eltwise(g, "LINEAR", binary(g, "ADD" if call.op == "Cosh" else "SUB", up, down), 0.5)
-    if call.op == "Sinh":  # where the difference loses its places: x + x^3 / 6 + x^5 / 120
-        square = eltwise(g, "SQUARE", x)
-        series = eltwise(g, "LINEAR", binary(g, "MUL", square, eltwise(g, "LINEAR", square, 1 / 120, 1 / 6)), 1.0, 1.0)
-        y = select(g, compare(g, "LT", eltwise(g, "ABS", x), 0.25), binary(g, "MUL", x, series), y)
-    return convert_type(g, y, call.inputs[0].dtype)
-
-
 # ---- Two operands ----
 
 ARITHMETIC = {"Add": "ADD", "Sub": "SUB", "Mul": "MUL"}
@@ -161,14 +149,20 @@ def _mod(g, call):
     if a.dtype not in FLOATS:
         quotient = truncated_quotient if call.get("fmod", 0) else floor_quotient
         return whole(g, lambda a, b: binary(g, "SUB", a, binary(g, "MUL", quotient(g, a, b), b)), a, b)
-    require(call.get("fmod", 0), "a remainder of floats that has the divisor's sign")
     x, y = in_f32(g, a), eltwise(g, "ABS", in_f32(g, b))
     size = eltwise(g, "ABS", x)
     rest = binary(g, "SUB", size, binary(g, "MUL", floor(g, binary(g, "DIV", size, y)), y))
     # The quotient may have been rounded over an integer.
     rest = select(g, compare(g, "LT", rest, 0), binary(g, "ADD", rest, y), rest)
     rest = select(g, binary(g, "GE", rest, y), binary(g, "SUB", rest, y), rest)
-    return convert_type(g, select(g, compare(g, "LT", x, 0), eltwise(g, "NEG", rest), rest), a.dtype)
+    rest = select(g, compare(g, "EQ", y, math.inf), size, rest)
+    rest = select(g, compare(g, "LT", x, 0), eltwise(g, "NEG", rest), rest)
+    if not call.get("fmod", 0):  # the divisor's sign
+        divisor = in_f32(g, b)
+        opposite = binary(g, "NE", compare(g, "LT", rest, 0), compare(g, "LT", divisor, 0))
+        opposite = logical(g, "AND", opposite, compare(g, "NE", rest, 0))
+        rest = select(g, opposite, binary(g, "ADD", rest, divisor), rest)
+    return convert_type(g, rest, a.dtype)
 
 
 @form("Pow")
@@ -272,23 +266,126 @@ def _bitwise_not(g, call):
 @form("BitShift")
 def _bit_shift(g, call):
     x, by = call.inputs
-    require(x.dtype == U8, f"type {x.dtype}")
-    powers = constant((1 << numpy.minimum(numpy.arange(256), 9)).astype(S32))
-    factor = gather(g, powers, convert_type(g, by, S32), 0)
-    x = convert_type(g, x, S32)
-    if call.get("direction") == "RIGHT":
-        return convert_type(g, floor_quotient(g, x, factor), U8)
-    return wrapped(g, binary(g, "MUL", x, factor), U8)
+    require(x.dtype in BYTES | {S32}, f"type {x.dtype}")
+    bits, whole_x, by = x.dtype.itemsize * 8, convert_type(g, x, S32), convert_type(g, by, S32)
+    within = logical(g, "AND", compare(g, "GE", by, 0), compare(g, "LT", by, bits))
+    powers = constant((1 << numpy.arange(bits, dtype=numpy.int64)).astype(S32))
+    place = binary(g, "MIN", binary(g, "MAX", by, number(0, S32)), number(bits - 1, S32))
+    factor = gather(g, powers, place, 0)
+    if call.get("direction") == "LEFT":
+        shifted = wrapped(g, binary(g, "MUL", whole_x, factor), x.dtype)
+        return select(g, within, shifted, number(0, x.dtype))
+    beyond = select(g, compare(g, "LT", whole_x, 0), number(-1, S32), number(0, S32))
+    # By 31 s32 has only its sign left, and 2^31 is no number of it.
+    within = logical(g, "AND", within, compare(g, "LT", by, 31))
+    shifted = select(g, within, floor_quotient(g, whole_x, factor), beyond)
+    return convert_type(g, shifted, x.dtype)
 
 
 @form("BitwiseAnd", "BitwiseOr", "BitwiseXor")
 def _bitwise(g, call):
     """Of bytes: looked up."""
     a, b = call.inputs
-    require(a.dtype == U8, f"type {a.dtype}")
+    require(a.dtype in BYTES, f"type {a.dtype}")
     operation = {"A": numpy.bitwise_and, "O": numpy.bitwise_or, "X": numpy.bitwise_xor}[call.op[7]]
-    table = constant(operation.outer(numpy.arange(256), numpy.arange(256)).reshape(-1).astype(U8))
-    row = binary(g, "MUL", convert_type(g, a, S32), number(256, S32))
-    return gather(g, table, binary(g, "ADD", row, convert_type(g, b, S32)), 0)
+    low = 0 if a.dtype == U8 else -128
+    numbers = numpy.arange(low, low + 256)
+    table = constant(operation.outer(numbers, numbers).reshape(-1).astype(a.dtype))
+    row, column = (binary(g, "SUB", convert_type(g, x, S32), number(low, S32)) for x in (a, b))
+    place = binary(g, "ADD", binary(g, "MUL", row, number(256, S32)), column)
+    return gather(g, table, place, 0)
 
 
+@form("BitCast")
+def _bit_cast(g, call):
+    x, dtype = call.inputs[0], numpy.dtype(helper.tensor_dtype_to_np_dtype(call.get("to")))
+    require(x.dtype in BYTES | {BOOL} and dtype in BYTES, f"the bits of {x.dtype} as {dtype}")
+    return cast(g, x, dtype)
+
+
+# ---- Functions of angles ----
+
+
+def polynomial(g, x, coefficients):
+    """Coefficients from the constant one on."""
+    *rest, before, last = coefficients
+    y = eltwise(g, "LINEAR", x, last, before)
+    for coefficient in reversed(rest):
+        y = eltwise(g, "LINEAR", binary(g, "MUL", y, x), 1.0, coefficient)
+    return y
+
+
+# Pi / 2 in parts whose products with small integers are exact in f32.
+HALF_PI = (1.5703125, 4.837512969970703e-4, 7.549789948768648e-8)
+
+
+def sine(g, x, quarter):
+    """The sine of x plus so many quarters of a turn."""
+    turns = eltwise(g, "ROUND", eltwise(g, "LINEAR", x, 2 / math.pi))
+    for piece in HALF_PI:
+        x = binary(g, "SUB", x, eltwise(g, "LINEAR", turns, piece))
+    square = eltwise(g, "SQUARE", x)
+    even = polynomial(g, square, [1.0, -1 / 2, 1 / 24, -1 / 720, 1 / 40320])
+    odd = binary(g, "MUL", x, polynomial(g, square, [1.0, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880]))
+    turns = eltwise(g, "LINEAR", turns, 1.0, float(quarter))
+    turns = binary(g, "SUB", turns, eltwise(g, "LINEAR", floor(g, eltwise(g, "LINEAR", turns, 0.25)), 4.0))
+    crosswise = binary(g, "NE", compare(g, "EQ", turns, 1), compare(g, "EQ", turns, 3))
+    y = select(g, crosswise, even, odd)
+    return select(g, compare(g, "GE", turns, 2), eltwise(g, "NEG", y), y)
+
+
+def arctangent(g, x):
+    size = eltwise(g, "ABS", x)
+    large = compare(g, "GT", size, 1)
+    small = select(g, large, eltwise(g, "POW", size, 1.0, -1.0), size)
+    upper = compare(g, "GT", small, math.tan(math.pi / 8))
+    turned = binary(g, "DIV", eltwise(g, "LINEAR", small, 1.0, -1.0), eltwise(g, "LINEAR", small, 1.0, 1.0))
+    part = select(g, upper, turned, small)
+    square = eltwise(g, "SQUARE", part)
+    y = binary(g, "MUL", part, polynomial(g, square, [(-1) ** i / (2 * i + 1) for i in range(9)]))
+    y = select(g, upper, eltwise(g, "LINEAR", y, 1.0, math.pi / 4), y)
+    y = select(g, large, eltwise(g, "LINEAR", y, -1.0, math.pi / 2), y)
+    return select(g, compare(g, "LT", x, 0), eltwise(g, "NEG", y), y)
+
+
+def odd_series(g, x, limit, coefficients, y):
+    """y, and x (c0 + c1 x^2 + ...) where x is small."""
+    series = binary(g, "MUL", x, polynomial(g, eltwise(g, "SQUARE", x), coefficients))
+    return select(g, compare(g, "LT", eltwise(g, "ABS", x), limit), series, y)
+
+
+def rooted(g, x, shift):
+    """sqrt(x^2 + shift)."""
+    return eltwise(g, "SQRT", eltwise(g, "LINEAR", eltwise(g, "SQUARE", x), 1.0, shift))
+
+
+@form("Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Asinh", "Acosh", "Atanh", "Sinh", "Cosh")
+def _angles(g, call):
+    return convert_type(g, angles(g, call.op, in_f32(g, call.inputs[0])), call.inputs[0].dtype)
+
+
+def angles(g, op, x):
+    if op in ("Sin", "Cos"):
+        return sine(g, x, 0 if op == "Sin" else 1)
+    if op == "Tan":
+        return binary(g, "DIV", sine(g, x, 0), sine(g, x, 1))
+    if op == "Atan":
+        return arctangent(g, x)
+    above, below = eltwise(g, "LINEAR", x, 1.0, 1.0), eltwise(g, "LINEAR", x, -1.0, 1.0)
+    if op == "Asin":
+        return arctangent(g, binary(g, "DIV", x, eltwise(g, "SQRT", binary(g, "MUL", above, below))))
+    if op == "Acos":
+        return eltwise(g, "LINEAR", arctangent(g, eltwise(g, "SQRT", binary(g, "DIV", below, above))), 2.0)
+    if op == "Atanh":
+        y = eltwise(g, "LINEAR", eltwise(g, "LOG", binary(g, "DIV", above, below)), 0.5)
+        return odd_series(g, x, 0.1, [1.0, 1 / 3, 1 / 5, 1 / 7], y)
+    if op == "Acosh":
+        return eltwise(g, "LOG", binary(g, "ADD", x, rooted(g, x, -1.0)))
+    if op == "Asinh":
+        size = eltwise(g, "ABS", x)
+        y = eltwise(g, "LOG", binary(g, "ADD", size, rooted(g, x, 1.0)))
+        y = select(g, compare(g, "LT", x, 0), eltwise(g, "NEG", y), y)
+        return odd_series(g, x, 0.1, [1.0, -1 / 6, 3 / 40, -15 / 336], y)
+    up, down = eltwise(g, "EXP", x), eltwise(g, "EXP", eltwise(g, "NEG", x))
+    y = eltwise(g, "LINEAR", binary(g, "ADD" if op == "Cosh" else "SUB", up, down), 0.5)
+    return y if op == "Cosh" else odd_series(g, x, 0.5, [1.0, 1 / 6, 1 / 120, 1 / 5040], y)

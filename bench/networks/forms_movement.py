@@ -4,13 +4,12 @@
 import math
 
 import numpy
-import onnx.reference
 from onnx import helper
 
 import onnx_rewriting
 from onnx_blocks import (
-    FLOATS, S32, S64, along, binary, concat, constant, convert_type, expand, gather, in_f32, number, pad, part,
-    rearranged, require, reshape, select, slice_of, small_index, transpose,
+    FLOATS, S32, S64, binary, concat, constant, expand, gather, number, pad, part, rearranged, require, reshape, select,
+    slice_of, small_index, transpose,
 )
 from onnx_forms import form
 from onnx_graph import Refusal
@@ -68,6 +67,14 @@ def _dropout(_g, call):
 def _shape(_g, call):
     shape = call.inputs[0].shape
     return constant(numpy.asarray(shape[call.get("start", 0) : call.get("end", len(shape))], S64))
+
+
+@form("ConstantOfShape", "Range", "HannWindow", "HammingWindow", "BlackmanWindow")
+def _computed(_g, call):
+    """Nothing is left of these when their inputs are constants."""
+    for index in range(len(call.inputs)):
+        call.known(index)
+    raise Refusal("not computed")
 
 
 @form("Size")
@@ -178,7 +185,7 @@ def _space_to_depth(g, call):
     x, size = call.inputs[0], call.get("blocksize")
     batch, channels, height, width = x.shape
     y = reshape(g, x, (batch, channels, height // size, size, width // size, size))
-    y = transpose(g, y, [0, 3, 5, 1, 2, 4])
+    y = transpose(g, y, [0, 3, 5, 1, 2, 4] if call.get("mode", "DCR") == "DCR" else [0, 1, 3, 5, 2, 4])
     return reshape(g, y, (batch, channels * size * size, height // size, width // size))
 
 
@@ -285,22 +292,22 @@ def _tensor_scatter(g, call):
 @form("ScatterElements", "ScatterND", "Scatter")
 def _scatter(g, call):
     reduction = call.get("reduction", "none")
-    if reduction == "none":
-        return by_places(g, call, [0, 2])
     x, updates = call.inputs[0], call.inputs[2]
+    targets = scatter_targets(call, x, updates).reshape(-1)
+    y, flat = reshape(g, x, (x.size,)), reshape(g, updates, (updates.size,))
+    if reduction == "none":
+        places = numpy.arange(x.size)
+        places[targets] = x.size + numpy.arange(targets.size)
+        return reshape(g, rearranged(g, concat(g, [y, flat], 0), places), x.shape)
     op = {"add": "ADD", "mul": "MUL", "max": "MAX", "min": "MIN"}[reduction]
     # Updates of one place one after the other.
-    targets = scatter_targets(call, x, updates)
-    order = numpy.zeros(targets.size, int)
-    seen = {}
-    for i, target in enumerate(targets.reshape(-1)):
+    order, seen = numpy.zeros(targets.size, int), {}
+    for i, target in enumerate(targets):
         order[i] = seen[target] = seen.get(target, -1) + 1
-    y = reshape(g, x, (x.size,))
-    flat = reshape(g, updates, (updates.size,))
     for turn in range(order.max(initial=-1) + 1):
         chosen = numpy.flatnonzero(order == turn)
         places, touched = numpy.zeros(x.size, int), numpy.zeros(x.size, bool)
-        places[targets.reshape(-1)[chosen]], touched[targets.reshape(-1)[chosen]] = chosen, True
+        places[targets[chosen]], touched[targets[chosen]] = chosen, True
         y = select(g, constant(touched), binary(g, op, y, rearranged(g, flat, places)), y)
     return reshape(g, y, x.shape)
 
@@ -337,92 +344,3 @@ def _one_hot(g, call):
     hot = binary(g, "EQ", indices, number(places, indices.dtype))
     off, on = (reshape(g, part(g, values, 0, i, i + 1), ()) for i in range(2))
     return select(g, hot, on, off)
-
-
-# ---- Sizes of images ----
-
-
-@form("Resize", "Upsample")
-def _resize(g, call):
-    """One axis after the other: rows by their indices, or times the matrix of the interpolation."""
-    x = call.inputs[0]
-    scales, sizes, axes = resize_scales(call, x)
-    if call.get("mode", "nearest") == "nearest" and call.get("coordinate_transformation_mode") != "tf_crop_and_resize":
-        for axis in reversed(axes):
-            indices = nearest_indices(call, x.shape[axis], scales[axis], sizes[axis])
-            if indices != list(range(x.shape[axis])):
-                x = gather(g, x, number(indices, S32), axis)
-        return x
-    require(x.dtype in FLOATS, f"interpolation of type {x.dtype}")
-    region = call.get("coordinate_transformation_mode") == "tf_crop_and_resize"
-    require(not region, "a region of the image")
-    y = in_f32(g, x)
-    for axis in axes:
-        if sizes[axis] != x.shape[axis] or scales[axis] != 1:
-            y = along(g, y, axis, resize_matrix(call, x.shape[axis], scales[axis], sizes[axis]))
-    return convert_type(g, y, x.dtype)
-
-
-def resize_scales(call, x):
-    """Scale and size of each axis, and the axes that are named."""
-    if call.op == "Upsample":
-        scales, sizes = call.get("scales"), None
-        scales = call.known(1) if scales is None else scales
-    elif call.version < 11:
-        scales, sizes = call.known(1), None
-    else:
-        scales, sizes = call.known(2), call.known(3)
-        scales = scales if scales is not None and scales.size else None
-    axes = [axis % x.rank for axis in call.get("axes") or range(x.rank)]
-    all_scales, all_sizes = [1.0] * x.rank, list(x.shape)
-    if scales is None:
-        ratios = [int(size) / x.shape[axis] for axis, size in zip(axes, sizes)]
-        policy = call.get("keep_aspect_ratio_policy", "stretch")
-        if policy != "stretch":
-            ratio = min(ratios) if policy == "not_larger" else max(ratios)
-            sizes = [math.floor(ratio * x.shape[axis] + 0.5) for axis in axes]
-            ratios = [ratio] * len(axes)
-        for axis, size, ratio in zip(axes, sizes, ratios):
-            all_scales[axis], all_sizes[axis] = ratio, int(size)
-    else:
-        for axis, scale in zip(axes, scales):
-            all_scales[axis], all_sizes[axis] = float(scale), math.floor(float(scale) * x.shape[axis])
-    return all_scales, all_sizes, axes
-
-
-def resize_attributes(call):
-    """The node's attributes that say how one axis is resized."""
-    names = ("mode", "coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside", "antialias")
-    attributes = {name: call.get(name) for name in names if call.get(name) is not None}
-    if call.op == "Upsample" or call.version < 11:
-        attributes = {"mode": call.get("mode", "nearest"), "coordinate_transformation_mode": "asymmetric"}
-        attributes["nearest_mode"] = "floor"
-    return attributes
-
-
-def resized_rows(call, rows, scale, size):
-    """The reference's result for a matrix whose rows are resized."""
-    node = helper.make_node("Resize", ["x", "", "scales"], ["y"], **resize_attributes(call))
-    graph = helper.make_graph(
-        [node],
-        "resize",
-        [
-            helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, rows.shape),
-            helper.make_tensor_value_info("scales", onnx.TensorProto.FLOAT, (2,)),
-        ],
-        [onnx.ValueInfoProto(name="y")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)])
-    scales = numpy.asarray([1, scale], numpy.float32)
-    y = onnx.reference.ReferenceEvaluator(model).run(None, {"x": rows, "scales": scales})[0]
-    require(y.shape[1] == size, f"a size of {size} by the scale {scale}")
-    return y
-
-
-def resize_matrix(call, length, scale, size):
-    return resized_rows(call, numpy.eye(length, dtype=numpy.float32), scale, size)
-
-
-def nearest_indices(call, length, scale, size):
-    rows = numpy.arange(length, dtype=numpy.float32).reshape(1, -1)
-    return [int(place) for place in resized_rows(call, rows, scale, size)[0]]

@@ -78,6 +78,11 @@ def _qlinear_matmul(g, call):
     require(dtype in BYTES, f"type {dtype}")
 
     def product(a, b):
+        if b.rank > 2:  # weir has one b for all
+            require(a.rank == b.rank and a.shape[:-2] == b.shape[:-2], "broadcasting")
+            rows = [[reshape(g, part(g, x, 0, i, i + 1), x.shape[1:]) for x in (a, b)] for i in range(a.shape[0])]
+            parts = [product(*both) for both in rows]
+            return concat(g, [reshape(g, y, (1, *y.shape)) for y in parts], 0)
         return matmul_int8(g, a, b, dtype, scale_a * scale_b / scale_c, None, zero_a, zero_b, zero_c)
 
     return as_matrices(g, product, call.inputs[0], call.inputs[3])
@@ -100,16 +105,35 @@ def quantize(g, x, scale, zero, dtype, axis, back=False):
 @form("QuantizeLinear")
 def _quantize(g, call):
     x, scale, zero = call.inputs[0], call.inputs[1], call.input(2)
-    require(not call.get("block_size", 0), "scales for blocks")
     require(zero is not None or not call.get("output_dtype", 0), "a type without a zero point")
-    return quantize(g, x, scale, zero, zero.dtype if zero else U8, call.get("axis", 1))
+    dtype = zero.dtype if zero else U8
+    if scale.rank < 2:
+        return quantize(g, x, scale, zero, dtype, call.get("axis", 1))
+    require(dtype in BYTES, f"from {x.dtype} to {dtype}")
+    scale, zero = blocks(g, call, scale), blocks(g, call, zero)
+    y = eltwise(g, "ROUND", binary(g, "DIV", in_f32(g, x), convert_type(g, scale, F32)))
+    return convert_type(g, binary(g, "ADD", y, convert_type(g, zero, F32)) if zero else y, dtype)
 
 
 @form("DequantizeLinear")
 def _dequantize(g, call):
     x, scale, zero = call.inputs[0], call.inputs[1], call.input(2)
-    require(not call.get("block_size", 0), "scales for blocks")
-    return quantize(g, x, scale, zero, scale.dtype, call.get("axis", 1), True)
+    if scale.rank < 2:
+        return quantize(g, x, scale, zero, scale.dtype, call.get("axis", 1), True)
+    require(x.dtype in BYTES, f"from {x.dtype}")
+    y, zero = convert_type(g, x, F32), blocks(g, call, zero)
+    y = binary(g, "SUB", y, convert_type(g, zero, F32)) if zero else y
+    y = binary(g, "MUL", y, convert_type(g, blocks(g, call, scale), F32))
+    return convert_type(g, y, scale.dtype)
+
+
+def blocks(g, call, x):
+    """One number for each element, of one for each block along the axis."""
+    if x is None:
+        return None
+    axis, size, length = call.get("axis", 1) % x.rank, call.get("block_size"), call.inputs[0].shape[call.get("axis", 1)]
+    places = numpy.minimum(numpy.arange(length) // size, x.shape[axis] - 1)
+    return gather(g, x, number(places, S32), axis)
 
 
 # ---- Normalisation ----
@@ -249,6 +273,7 @@ def reduced(g, op, x, axes, keep):
     if x.dtype in FLOATS:
         return reduce(g, op, x, axes, keep)
     if op in ("MAX", "MIN") and x.dtype in BYTES | {BOOL}:
+        require(all(x.shape[axis] for axis in axes), "a reduction of nothing")
         y = convert_type(g, reduce(g, op, convert_type(g, x, F32), axes), x.dtype)
     else:
         require(x.dtype == S32 and op in STEPS, f"reduction of type {x.dtype}")
@@ -345,13 +370,22 @@ def _dft(g, call):
     axis = call.get("axis", 1) if call.version < 20 else int(call.known(2, numpy.asarray(-2)).reshape(()))
     axis %= x.rank
     inverse, half = bool(call.get("inverse", 0)), bool(call.get("onesided", 0))
-    require(not (inverse and half), "the inverse of one side")
-    size = int(length.reshape(())) if length is not None else x.shape[axis]
+    whole = 2 * (x.shape[axis] - 1) if inverse and half else x.shape[axis]
+    size = int(length.reshape(())) if length is not None else whole
     if x.shape[axis] > size:
         x = part(g, x, axis, 0, size)
     angles = numpy.outer(numpy.arange(x.shape[axis]), numpy.arange(size)) * (2 * numpy.pi / size)
     factor = 1 / size if inverse else 1
     real, imaginary = numpy.cos(angles) * factor, numpy.sin(angles) * (factor if inverse else -factor)
+    if half and inverse:  # the other side is its mirror image
+        count = min(x.shape[axis], size // 2 + 1)
+        x = part(g, x, axis, 0, count)
+        twice = numpy.full((count, 1), 2.0)
+        twice[0] = 1
+        twice[size // 2 :] = 1 if size % 2 == 0 else 2
+        parts = [part(g, x, x.rank - 1, i, i + 1) for i in range(2)]
+        y = [along(g, one, axis, matrix[:count] * twice) for one, matrix in zip(parts, (real, imaginary))]
+        return binary(g, "SUB", *y)
     if half:
         real, imaginary = real[:, : size // 2 + 1], imaginary[:, : size // 2 + 1]
     parts = [part(g, x, x.rank - 1, i, i + 1) for i in range(x.shape[-1])]

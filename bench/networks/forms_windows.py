@@ -8,8 +8,8 @@ import numpy
 import models
 from forms_rows import quantize
 from onnx_blocks import (
-    BYTES, F32, FLOATS, S32, S64, binary, convert_type, eltwise, flip, gather, in_f32, pad, part, reduce, require,
-    reshape, slice_of, transpose, value_of,
+    BYTES, F32, FLOATS, S32, S64, binary, convert_type, eltwise, flip, gather, in_f32, pad, reduce, require,
+    reshape, slice_of, spread, transpose, value_of,
 )
 from onnx_forms import form
 from onnx_graph import constant
@@ -85,7 +85,7 @@ def _conv_transpose(g, call):
     if sizes or auto in ("SAME_UPPER", "SAME_LOWER"):
         sizes = list(sizes[-rank:]) if sizes else [i * s for i, s in zip(spatial, strides)]
         total = [f + e - size for f, e, size in zip(full, extra, sizes)]
-        begin = [t - t // 2 if auto == "SAME_LOWER" else t // 2 for t in total]
+        begin = [t // 2 if auto == "SAME_UPPER" else t - t // 2 for t in total]
     else:
         pads = list(call.get("pads") or [0] * 2 * rank) if auto != "VALID" else [0] * 2 * rank
         begin = pads[:rank]
@@ -124,20 +124,6 @@ def by_pixels(g, x, weights, bias, kernel, activation):
     y = reshape(g, y, (x.shape[0], outputs, rows, columns, height, width))
     y = transpose(g, y, [0, 1, 4, 2, 5, 3])
     return reshape(g, y, (x.shape[0], outputs, height * rows, width * columns))
-
-
-def spread(g, x, axis, stride):
-    """x with stride - 1 zeros between its elements along the axis."""
-    if stride == 1 or x.shape[axis] == 1:
-        return x
-    shape = [*x.shape[: axis + 1], 1, *x.shape[axis + 1 :]]
-    y = reshape(g, x, shape)
-    after = [0] * len(shape)
-    after[axis + 1] = stride - 1
-    y = pad(g, y, [0] * len(shape), after)
-    shape = list(x.shape)
-    shape[axis] *= stride
-    return part(g, reshape(g, y, shape), axis, 0, (x.shape[axis] - 1) * stride + 1)
 
 
 def pooling(g, op, x, kernel, strides, dilations, begin, end, sizes):

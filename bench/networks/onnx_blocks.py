@@ -96,6 +96,20 @@ def pad(g, x, before, after, value=0.0, mode="CONSTANT"):
     return g.kernel("pad", members, [x], x.dtype, shape)
 
 
+def spread(g, x, axis, stride):
+    """x with stride - 1 zeros between its elements along the axis."""
+    if stride == 1 or x.shape[axis] == 1:
+        return x
+    shape = [*x.shape[: axis + 1], 1, *x.shape[axis + 1 :]]
+    y = reshape(g, x, shape)
+    after = [0] * len(shape)
+    after[axis + 1] = stride - 1
+    y = pad(g, y, [0] * len(shape), after)
+    shape = list(x.shape)
+    shape[axis] *= stride
+    return part(g, reshape(g, y, shape), axis, 0, (x.shape[axis] - 1) * stride + 1)
+
+
 def concat(g, values, axis):
     require(len({value.dtype for value in values}) == 1, "types that differ")
     values = [value for value in values if value.shape[axis]] or values[:1]
@@ -212,7 +226,11 @@ def select(g, condition, a, b):
     shape = numpy.broadcast_shapes(condition.shape, a.shape, b.shape)
     if all(value.array is not None for value in (condition, a, b)):
         return constant(numpy.where(condition.array, a.array, b.array))
-    require(a.dtype != S64, "a choice of type int64")
+    if a.dtype == S64:  # by the place of the one or the other
+        places = [numpy.broadcast_to(numpy.arange(x.size, dtype=S32).reshape(x.shape), shape) for x in (a, b)]
+        chosen = select(g, condition, constant(places[0]), constant(places[1] + S32.type(a.size)))
+        both = concat(g, [reshape(g, x, (x.size,)) for x in (a, b)], 0)
+        return gather(g, both, chosen, 0)
     return g.kernel("select", {}, [condition, a, b], a.dtype, shape)
 
 

@@ -4,8 +4,7 @@ the values of its outputs. An operator without one is written out, if ONNX defin
 
 import numpy
 import onnx
-import onnx.inliner
-from onnx import helper, numpy_helper
+from onnx import helper
 
 import onnx_rewriting
 from onnx_graph import Refusal, constant
@@ -78,10 +77,13 @@ def converted(graph, scope, node, values):
         return folded(scope, node, arrays)
     call = Call(node, [values[name] if name else None for name in node.inputs], scope, values)
     graph.name = node.name
-    if node.domain == "" and node.op in FORMS:
-        results = FORMS[node.op](graph, call)
-    else:
-        results = by_function(graph, call)
+    try:
+        known = node.domain in ("", "ai.onnx.preview.training") and node.op in FORMS
+        results = FORMS[node.op](graph, call) if known else by_function(graph, call)
+    except Refusal as refusal:
+        # Where weir computes nothing of a type, constants of it are computed here.
+        refusal.wanted = refusal.wanted or [name for name in node.inputs if name and unwritten(values[name])]
+        raise
     results = results if isinstance(results, (list, tuple)) else [results]
     for place, name in enumerate(node.outputs):
         if name and (place >= len(results) or results[place] is None):
@@ -99,41 +101,90 @@ def folded(scope, node, arrays):
     return {name: constant(numpy.asarray(value)) for name, value in found.items()}
 
 
+def unwritten(value):
+    return value.array is None and value.dtype == numpy.int64
+
+
 def by_function(graph, call):
     """An operator that ONNX defines by others."""
     node = call.node
     label = f"operator {node.domain}.{node.op}" if node.domain else f"operator {node.op}"
-    if node.proto is None or not onnx.defs.has(node.op, node.domain):
+    function = definition(call) if node.proto is not None and onnx.defs.has(node.op, node.domain) else None
+    if function is None:
         raise Refusal(label)
     schema = onnx.defs.get_schema(node.op, node.version, node.domain)
-    if not schema.has_function and not schema.has_context_dependent_function:
-        raise Refusal(label)
-    proto = onnx_rewriting.renamed(node)
-    given = {name: value for name, value in zip(node.inputs, call.inputs) if name}
-    inputs = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
-        for name, value in given.items()
-    ]
-    outputs = [onnx.ValueInfoProto(name=name) for name in node.outputs if name]
-    constants = [numpy_helper.from_array(v.array, name) for name, v in given.items() if v.array is not None]
-    body = helper.make_graph([proto], "function", inputs, outputs, constants)
-    opsets = [helper.make_opsetid(domain, version) for domain, version in call.scope.versions.items()]
-    model = helper.make_model(body, opset_imports=opsets)
+    attributes = {name: a.default_value for name, a in schema.attributes.items() if a.default_value.name}
+    attributes.update({attribute.name: attribute for attribute in node.proto.attribute})
+    names = {opset.domain: opset.version for opset in function.opset_import}
+    versions = {**call.scope.versions, **names}
+    nodes = onnx_rewriting.read_nodes([with_attributes(inner, attributes) for inner in function.node], versions)
+    formal = dict(zip(function.input, node.inputs))
+    given = [name for name in function.input if formal.get(name)]
+    values = {name: call.values[formal[name]] for name in given}
+    for inner in nodes:  # inputs that are left out
+        inner.inputs = ["" if name in function.input and name not in values else name for name in inner.inputs]
+    onnx_rewriting.leave_out_unread(nodes, function.output)
     try:
-        model = onnx.inliner.inline_selected_functions(model, [(node.domain, node.op)], False, True)
-    except Exception as error:
-        raise Refusal(f"{label}: {error}") from error
-    nodes = onnx_rewriting.read_nodes(model.graph.node, call.scope.versions)
-    if any(inner.op == node.op for inner in nodes):
-        raise Refusal(label)
-    values = dict(given)
-    onnx_rewriting.leave_out_unread(nodes, node.outputs)
-    try:
-        convert(graph, call.scope, nodes, values)
+        convert(graph, Scope(versions), nodes, values)
     except Refusal as refusal:
         refusal.node = node.name
-        refusal.wanted = [name for name in refusal.wanted if name in given] or list(
-            onnx_rewriting.origins(nodes, refusal.wanted) & set(given)
-        )
+        refusal.wanted = [formal[name] for name in onnx_rewriting.origins(nodes, refusal.wanted) if name in given]
         raise
-    return [values.get(name) for name in node.outputs]
+    return [values.get(name) for name in function.output]
+
+
+class Scope:
+    """The versions of the operators inside of a function."""
+
+    def __init__(self, versions):
+        self.versions = versions
+
+
+def definition(call):
+    """The body of an operator's function, or None."""
+    node = call.node
+    schema = onnx.defs.get_schema(node.op, node.version, node.domain)
+    of_context = schema.context_dependent_function_opset_versions
+    versions = [version for version in of_context or schema.function_opset_versions if version <= node.version]
+    versions = versions or (of_context or schema.function_opset_versions)[:1]
+    if not versions:
+        return None
+    function = onnx.FunctionProto()
+    if of_context:
+        types = []
+        for value in call.inputs:
+            kind = onnx.TypeProto()
+            if value is not None:
+                element = helper.np_dtype_to_tensor_dtype(value.dtype)
+                kind = helper.make_tensor_type_proto(element, value.shape)
+            types.append(kind.SerializeToString())
+        proto = onnx_rewriting.renamed(node).SerializeToString()
+        text = schema.get_context_dependent_function_with_opset_version(max(versions), proto, types)
+    else:
+        text = schema.get_function_with_opset_version(max(versions))
+    if isinstance(text, bytes):
+        function.ParseFromString(text)
+    else:
+        function.CopyFrom(text)
+    return function
+
+
+def with_attributes(node, attributes):
+    """A function's node with the attributes of the call in place of their names."""
+    found = onnx.NodeProto()
+    found.CopyFrom(node)
+    del found.attribute[:]
+    for attribute in node.attribute:
+        made = onnx.AttributeProto()
+        made.CopyFrom(attribute)
+        if attribute.ref_attr_name:
+            if attribute.ref_attr_name not in attributes:
+                continue
+            made.CopyFrom(attributes[attribute.ref_attr_name])
+            made.name = attribute.name
+        elif attribute.type == onnx.AttributeProto.GRAPH:
+            inner = [with_attributes(node, attributes) for node in attribute.g.node]
+            del made.g.node[:]
+            made.g.node.extend(inner)
+        found.attribute.append(made)
+    return found

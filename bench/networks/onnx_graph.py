@@ -159,7 +159,7 @@ class Tensor:
         size = int(numpy.prod(shape, dtype=numpy.int64)) * dtype.itemsize
         data = c_void_p()
         weir.weir_tensor_get_data(self.handle, byref(data))
-        memory = (ctypes.c_char * size).from_address(data.value) if size else b""
+        memory = (ctypes.c_char * size).from_address(data.value) if size else bytearray()
         self.array = numpy.frombuffer(memory, numpy.uint8).view(dtype).reshape(shape)
 
     def release(self):
