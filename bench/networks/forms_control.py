@@ -106,5 +106,3 @@ def scan_batch(g, call, body, state, sequences):
         one = [[reshape(g, part(g, x, 0, row, row + 1), x.shape[1:]) for x in side] for side in (state, sequences)]
         found.append([reshape(g, y, (1, *y.shape)) for y in scan(g, call, body, *one)])
     return [concat(g, list(values), 0) for values in zip(*found)]
-
-

@@ -8,7 +8,7 @@ from onnx import helper
 
 from onnx_blocks import (
     BOOL, BYTES, FLOATS, S32, U8, binary, cast, ceil, compare, convert_type, eltwise, floor, floor_quotient, gather,
-    in_f32, logical, negated, number, require, select, truncated_quotient, whole, wrapped,
+    in_f32, logical, negated, number, polynomial, require, select, truncated_quotient, whole, wrapped,
 )
 from onnx_forms import form
 from onnx_graph import constant
@@ -171,7 +171,7 @@ def _pow(g, call):
     require(a.dtype in FLOATS, f"power of type {a.dtype}")
     if b.array is not None and b.size == 1:
         return eltwise(g, "POW", a, 1.0, float(b.array.reshape(())))
-    return binary(g, "POW", a, convert_type(g, constant(b.array.astype(a.dtype)) if b.array is not None else b, a.dtype))
+    return binary(g, "POW", a, cast(g, b, a.dtype))
 
 
 @form("Sum", "Mean", "Max", "Min")
@@ -304,15 +304,6 @@ def _bit_cast(g, call):
 
 
 # ---- Functions of angles ----
-
-
-def polynomial(g, x, coefficients):
-    """Coefficients from the constant one on."""
-    *rest, before, last = coefficients
-    y = eltwise(g, "LINEAR", x, last, before)
-    for coefficient in reversed(rest):
-        y = eltwise(g, "LINEAR", binary(g, "MUL", y, x), 1.0, coefficient)
-    return y
 
 
 # Pi / 2 in parts whose products with small integers are exact in f32.

@@ -69,7 +69,7 @@ def _shape(_g, call):
     return constant(numpy.asarray(shape[call.get("start", 0) : call.get("end", len(shape))], S64))
 
 
-@form("ConstantOfShape", "Range", "HannWindow", "HammingWindow", "BlackmanWindow")
+@form("ConstantOfShape", "Range", "HannWindow", "HammingWindow", "BlackmanWindow", "MelWeightMatrix")
 def _computed(_g, call):
     """Nothing is left of these when their inputs are constants."""
     for index in range(len(call.inputs)):

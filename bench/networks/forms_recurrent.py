@@ -85,5 +85,3 @@ def one_step(g, call, x, state, w, r, biases):
     flags = weir.WEIR_GRU_BIAS if biases else 0
     flags |= weir.WEIR_GRU_LINEAR_BEFORE_RESET if call.get("linear_before_reset", 0) else 0
     return g.kernels("gru", {"flags": flags}, [x, hidden, w, r, *biases], F32, [shape])
-
-

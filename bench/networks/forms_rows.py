@@ -5,6 +5,7 @@ whose scales may belong to an axis."""
 import math
 
 import numpy
+from onnx import helper
 
 from onnx_blocks import (
     BOOL, BYTES, F32, FLOATS, MAX_STEPS, S32, S64, U8, along, binary, compare, concat, convert_type, cumsum, eltwise,
@@ -99,14 +100,15 @@ def quantize(g, x, scale, zero, dtype, axis, back=False):
     weir = g.weir
     flags = (weir.WEIR_QUANTIZE_DEQUANTIZE if back else 0) | (weir.WEIR_QUANTIZE_ZERO_POINT if zero else 0)
     inputs = [x, convert_type(g, scale, F32)] + ([convert_type(g, zero, S32)] if zero else [])
-    return g.kernel("quantize", {"flags": flags, "dtype": g.desc(dtype, ()).dtype, "axis": axis}, inputs, dtype, x.shape)
+    members = {"flags": flags, "dtype": g.desc(dtype, ()).dtype, "axis": axis}
+    return g.kernel("quantize", members, inputs, dtype, x.shape)
 
 
 @form("QuantizeLinear")
 def _quantize(g, call):
     x, scale, zero = call.inputs[0], call.inputs[1], call.input(2)
-    require(zero is not None or not call.get("output_dtype", 0), "a type without a zero point")
-    dtype = zero.dtype if zero else U8
+    named = call.get("output_dtype", 0)
+    dtype = zero.dtype if zero else numpy.dtype(helper.tensor_dtype_to_np_dtype(named)) if named else U8
     if scale.rank < 2:
         return quantize(g, x, scale, zero, dtype, call.get("axis", 1))
     require(dtype in BYTES, f"from {x.dtype} to {dtype}")
@@ -307,6 +309,27 @@ def _reduce(g, call):
     y = eltwise(g, "LOG", reduce(g, "SUM", eltwise(g, "EXP", binary(g, "SUB", x, most)), axes))
     y = binary(g, "ADD", y, most)
     return y if keep else reshape(g, y, [dim for axis, dim in enumerate(y.shape) if axis not in axes])
+
+
+@form("Det")
+def _det(g, call):
+    """By the minors of the first row, for small matrices."""
+    x = call.inputs[0]
+    require(x.shape[-1] <= 4, "the determinant of a large matrix")
+    return reshape(g, determinant(g, x), x.shape[:-2])
+
+
+def determinant(g, x):
+    size, last = x.shape[-1], x.rank - 1
+    if size == 1:
+        return x
+    below, total = part(g, x, last - 1, 1, size), None
+    for column in range(size):
+        minor = concat(g, [part(g, below, last, 0, column), part(g, below, last, column + 1, size)], last)
+        first = part(g, part(g, x, last - 1, 0, 1), last, column, column + 1)
+        term = binary(g, "MUL", first, determinant(g, minor))
+        total = term if total is None else binary(g, "SUB" if column % 2 else "ADD", total, term)
+    return total
 
 
 @form("ArgMax", "ArgMin")

@@ -10,8 +10,8 @@ import onnx.reference
 from onnx import helper
 
 from onnx_blocks import (
-    F32, FLOATS, S32, along, binary, compare, concat, convert_type, eltwise, floor, gather, in_f32, logical, number, pad,
-    part, require, reshape, select, slice_of, spread, transpose,
+    F32, FLOATS, S32, along, binary, compare, concat, convert_type, eltwise, floor, gather, in_f32, logical, matmul,
+    number, pad, part, polynomial, require, reshape, select, slice_of, spread, transpose,
 )
 from onnx_forms import form
 from onnx_graph import constant
@@ -27,8 +27,10 @@ def _resize(g, call):
         ends = call.known(1).reshape(2, -1)
         for i, axis in enumerate(axes):
             regions[axis] = float(ends[0, i]), float(ends[1, i])
-    resized = [axis for axis in reversed(axes) if sizes[axis] != x.shape[axis] or scales[axis] != 1 or regions[axis] != (0, 1)]
-    lines = {axis: Line(call, x.shape[axis], scales[axis], sizes[axis], *regions[axis]) for axis in resized}
+    lines = {}
+    for axis in reversed(axes):
+        if sizes[axis] != x.shape[axis] or scales[axis] != 1 or regions[axis] != (0, 1):
+            lines[axis] = Line(call, x.shape[axis], scales[axis], sizes[axis], *regions[axis])
     nearest = call.get("mode", "nearest") == "nearest"
     require(nearest or x.dtype in FLOATS, f"interpolation of type {x.dtype}")
     y = x if nearest else in_f32(g, x)
@@ -148,6 +150,12 @@ def _grid_sample(g, call):
     table = transpose(g, x, [0, *range(2, x.rank), 1])
     table = reshape(g, table, (x.shape[0] * math.prod(dims), x.shape[1]))
     base = numpy.arange(x.shape[0]).reshape(-1, *[1] * count) * math.prod(dims)
+    total = sampled(g, table, base, dims, axes, points)
+    return convert_type(g, transpose(g, total, [0, count + 1, *range(1, count + 1)]), call.inputs[0].dtype)
+
+
+def sampled(g, table, base, dims, axes, points):
+    """The sum over all combinations of the axes' taps of rows of the table times the weights."""
     total = None
     for chosen in itertools.product(*axes):
         index, weight = number(base, S32), None
@@ -160,7 +168,7 @@ def _grid_sample(g, call):
         if weight is not None:
             term = binary(g, "MUL", term, reshape(g, weight, (*points, 1)))
         total = term if total is None else binary(g, "ADD", total, term)
-    return convert_type(g, transpose(g, total, [0, count + 1, *range(1, count + 1)]), call.inputs[0].dtype)
+    return total
 
 
 def taps(g, at, length, mode, padding, corners):
@@ -199,14 +207,6 @@ def taps(g, at, length, mode, padding, corners):
 CUBIC = ([0.0, -0.75, 1.5, -0.75], [1.0, 0.0, -2.25, 1.25], [0.0, 0.75, 1.5, -1.25], [0.0, 0.0, -0.75, 0.75])
 
 
-def polynomial(g, x, coefficients):
-    *rest, before, last = coefficients
-    y = eltwise(g, "LINEAR", x, last, before)
-    for coefficient in reversed(rest):
-        y = eltwise(g, "LINEAR", binary(g, "MUL", y, x), 1.0, coefficient)
-    return y
-
-
 def reflected(g, at, low, high):
     period = 2 * (high - low)
     if period == 0:
@@ -215,6 +215,40 @@ def reflected(g, at, low, high):
     t = binary(g, "SUB", t, eltwise(g, "LINEAR", floor(g, eltwise(g, "LINEAR", t, 1 / period)), period))
     t = binary(g, "MIN", t, eltwise(g, "LINEAR", t, -1.0, period))
     return eltwise(g, "LINEAR", t, 1.0, low)
+
+
+@form("DeformConv")
+def _deform_conv(g, call):
+    """Samples for each tap of each window, side by side, and a product with the weights."""
+    x, weights, offset = (in_f32(g, value) for value in call.inputs[:3])
+    require(x.rank == 4, f"convolution of {x.rank - 2} dimensions")
+    groups, offset_groups = call.get("group", 1), call.get("offset_group", 1)
+    (batch, channels, *dims), kernel, sizes = x.shape, weights.shape[2:], offset.shape[2:]
+    strides, dilations = (list(call.get(name) or [1, 1]) for name in ("strides", "dilations"))
+    begin = list(call.get("pads") or [0] * 4)[:2]
+    count, each = math.prod(kernel), channels // offset_groups
+    split = (batch, offset_groups, count, 2, *sizes)
+    offset = reshape(g, offset, split)
+    mask = reshape(g, in_f32(g, call.inputs[4]), (*split[:3], *sizes)) if call.has(4) else None
+    axes = []
+    for axis in range(2):
+        grid = numpy.indices((*kernel, *sizes))
+        at = grid[2 + axis] * strides[axis] - begin[axis] + grid[axis] * dilations[axis]
+        at = number(at.reshape(count, *sizes), F32)
+        moved = reshape(g, part(g, offset, 3, axis, axis + 1), (*split[:3], *sizes))
+        axes.append(taps(g, binary(g, "ADD", moved, at), dims[axis], "linear", "zeros", False))
+    table = transpose(g, reshape(g, x, (batch, offset_groups, each, *dims)), [0, 1, 3, 4, 2])
+    table = reshape(g, table, (batch * offset_groups * math.prod(dims), each))
+    base = numpy.arange(batch * offset_groups).reshape(batch, offset_groups, 1, 1, 1) * math.prod(dims)
+    y = sampled(g, table, base, dims, axes, (*split[:3], *sizes))
+    y = binary(g, "MUL", y, reshape(g, mask, (*mask.shape, 1))) if mask else y
+    y = transpose(g, y, [0, 1, 5, 2, 3, 4])  # batch, channels, taps, places
+    y = reshape(g, y, (batch, groups, channels // groups * count, math.prod(sizes)))
+    rows = reshape(g, weights, (1, groups, weights.shape[0] // groups, weights.size // weights.shape[0]))
+    y = reshape(g, matmul(g, rows, y), (batch, weights.shape[0], *sizes))
+    if call.has(3):
+        y = binary(g, "ADD", y, reshape(g, in_f32(g, call.inputs[3]), (weights.shape[0], 1, 1)))
+    return convert_type(g, y, call.inputs[0].dtype)
 
 
 @form("Col2Im")

@@ -150,11 +150,9 @@ def pooled(g, call, x, op):
     flat = reshape(g, x, (batch, channels * depth, *x.shape[3:]))
     flat = by_windows(g, flat, op, *(list(member[1:]) for member in (kernel, *windows)))
     flat = reshape(g, flat, (batch, channels, depth, math.prod(flat.shape[2:])))
-    strides, dilations, begin, end, sizes = windows
-    y = by_windows(
-        g, flat, op, [kernel[0], 1], [strides[0], 1], [dilations[0], 1], [begin[0], 0], [end[0], 0], [sizes[0], flat.shape[3]]
-    )
-    return reshape(g, y, (batch, channels, *sizes))
+    members = zip((kernel, *windows), (1, 1, 1, 0, 0, flat.shape[3]))
+    y = by_windows(g, flat, op, *([member[0], other] for member, other in members))
+    return reshape(g, y, (batch, channels, *windows[-1]))
 
 
 def by_windows(g, x, op, kernel, strides, dilations, begin, end, sizes):

@@ -7,7 +7,8 @@
 
 The models are the light ones of the onnx package, which come without weights and get random ones, and the three of the
 wheel. Each side has a process of its own, and only one works at a time, in blocks that take turns; times are medians of
-all runs, and those of the fastest run, which say more on a machine that does other work too. ./dev bench networks prepares all that it needs.
+all runs, and those of the fastest run, which say more on a machine that does other work too. ./dev bench networks
+prepares all that it needs.
 """
 
 import argparse

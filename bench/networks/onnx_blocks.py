@@ -240,6 +240,15 @@ def in_f32(g, x):
     return convert_type(g, x, F32)
 
 
+def polynomial(g, x, coefficients):
+    """Coefficients from the constant one on."""
+    *rest, before, last = coefficients
+    y = eltwise(g, "LINEAR", x, last, before)
+    for coefficient in reversed(rest):
+        y = eltwise(g, "LINEAR", binary(g, "MUL", y, x), 1.0, coefficient)
+    return y
+
+
 def floor(g, x):
     rounded = eltwise(g, "ROUND", x)
     over = convert_type(g, binary(g, "GT", rounded, x), x.dtype)
@@ -287,6 +296,9 @@ def cast(g, x, dtype):
     """Conversion as ONNX has it: floats are truncated, integers wrap around."""
     if x.dtype == dtype:
         return x
+    if x.array is not None and dtype in ALL:
+        with numpy.errstate(all="ignore"):
+            return constant(x.array.astype(dtype))
     require(x.dtype in ALL - {S64} and dtype in ALL - {S64}, f"conversion from {x.dtype} to {dtype}")
     if dtype == BOOL:
         return compare(g, "NE", x, 0)

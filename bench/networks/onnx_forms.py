@@ -72,8 +72,8 @@ def converted(graph, scope, node, values):
     if missing:
         raise Refusal(f"value '{missing[0]}' is not there")
     arrays = {name: values[name].array for name in node.inputs if name}
-    known = all(array is not None for array in arrays.values())
-    if known and node.proto is not None and not node.random and node.domain == "" and not onnx_rewriting.has_graph(node):
+    known = node.proto is not None and all(array is not None for array in arrays.values())
+    if known and node.domain == "" and not node.random and not onnx_rewriting.has_graph(node):
         return folded(scope, node, arrays)
     call = Call(node, [values[name] if name else None for name in node.inputs], scope, values)
     graph.name = node.name
