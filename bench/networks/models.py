@@ -60,7 +60,7 @@ def prepare(model, settings, folder):
             value.CopyFrom(helper.make_tensor_value_info(value.name, onnx.TensorProto.FLOAT, shape))
     if settings.batch != 1:
         widen_batch(proto, settings.batch)
-    if not model.in_wheel or settings.random_weights:
+    if not model.in_wheel:
         set_weights(proto, model)
     path = folder / "model.onnx"
     onnx.save(proto, path)
@@ -80,8 +80,8 @@ def widen_batch(proto, batch):
 
 
 def set_weights(proto, model):
-    """Random weights for all that is made of a shape alone, or for all f32 constants of rank 1 and more: of a size that
-    lets numbers neither vanish nor grow from layer to layer."""
+    """Random weights for all that is made of a shape alone, of a size that lets numbers neither vanish nor grow from
+    layer to layer."""
     graph, random = proto.graph, numpy.random.default_rng(SEED)
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
     made = {}
@@ -89,8 +89,6 @@ def set_weights(proto, model):
         if node.op_type == "ConstantOfShape" and node.input[0] in constants:
             made[node.output[0]] = tuple(constants[node.input[0]])
             graph.node.remove(node)
-    if not made:
-        made = {name: array.shape for name, array in constants.items() if array.ndim and array.dtype == numpy.float32}
     readers = {}
     for node in graph.node:
         for place, name in enumerate(node.input):
@@ -98,7 +96,7 @@ def set_weights(proto, model):
     kept = [tensor for tensor in graph.initializer if tensor.name not in made]
     kept = [tensor for tensor in kept if tensor.name in readers]
     weights = {name: weight(shape, name, readers, random) for name, shape in made.items()}
-    level_out(graph, weights, kept, model)
+    level_out(proto, weights, kept, model)
     kept += [numpy_helper.from_array(array, name) for name, array in weights.items()]
     del graph.initializer[:]
     graph.initializer.extend(kept)
@@ -125,16 +123,17 @@ def weight(shape, name, readers, random):
     return normal(0.1)
 
 
-def level_out(graph, weights, kept, model):
+def level_out(proto, weights, kept, model):
     """Makes the numbers before the last softmax of size 1, so that it does not decide for one class alone."""
     import onnxruntime
 
+    graph = proto.graph
     producers = {name: node for node in graph.node for name in node.output}
     node = producers[graph.output[0].name]
     while node.op_type not in ("Conv", "Gemm", "MatMul"):
         node = producers[node.input[0]]
-    probe = onnx.ModelProto(ir_version=8, opset_import=[helper.make_opsetid("", 9)])
-    probe.graph.CopyFrom(graph)
+    probe = onnx.ModelProto()
+    probe.CopyFrom(proto)
     del probe.graph.initializer[:], probe.graph.input[:], probe.graph.output[:]
     probe.graph.initializer.extend(kept + [numpy_helper.from_array(array, name) for name, array in weights.items()])
     probe.graph.input.extend(value for value in graph.input if value.name == model.input)

@@ -3,7 +3,7 @@
 """Whole networks, weir beside ONNX Runtime: the same weights, the same picture, the same number of threads, in turn.
 
     python3 networks.py libweir.so <rapidocr-onnxruntime wheel> [--threads N] [--batch B] [--models a,b] [--runs N]
-                        [--seconds S] [--nodes] [--random-weights]
+                        [--seconds S] [--nodes]
 
 The models are the light ones of the onnx package, which come without weights and get random ones, and the three of the
 wheel. Each side has a process of its own, and only one works at a time, in blocks that take turns; times are medians of
@@ -222,7 +222,6 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=5.0, help="the least time for each side of a model")
     parser.add_argument("--blocks", type=int, default=BLOCKS, help="how often the sides take turns")
     parser.add_argument("--nodes", action="store_true", help="also a table of the time of each kind of node")
-    parser.add_argument("--random-weights", action="store_true", help="random weights for the wheel's models too")
     return parser.parse_args()
 
 
