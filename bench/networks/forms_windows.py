@@ -247,7 +247,12 @@ def _lrn(g, call):
     begin, end = [before, 0], [size - 1 - before, 0]
     y = pooling(g, "AVERAGE", y, [size, 1], [1, 1], [1, 1], begin, end, y.shape[2:])
     y = eltwise(g, "LINEAR", reshape(g, y, x.shape), alpha, bias)
-    return binary(g, "MUL", x, convert_type(g, eltwise(g, "POW", y, 1.0, -beta), x.dtype))
+    if beta == 0.75:  # by roots, which are faster than a power
+        root = eltwise(g, "POW", y, 1.0, -0.5)
+        y = binary(g, "MUL", root, eltwise(g, "SQRT", root))
+    else:
+        y = eltwise(g, "POW", y, 1.0, -beta)
+    return binary(g, "MUL", x, convert_type(g, y, x.dtype))
 
 @form("ConvInteger", "QLinearConv")
 def _conv_integer(g, call):
