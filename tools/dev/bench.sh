@@ -6,7 +6,7 @@
 bench() {
     need_rust 1.89
     case ${1:-} in
-    peers | voice)
+    peers | voice | networks)
         verb=bench_$1
         shift
         "$verb" "$@"
@@ -114,4 +114,31 @@ bench_voice() {
     cmake --build "$build/bench-voice" --target voice_bench count_allocations --parallel "$jobs"
     say "voice: a few minutes"
     "$python" bench/voice/voice.py "$build/bench-voice/bench" "$wheel" "$@"
+}
+
+# Whole networks beside ONNX Runtime, or, with the word operators, the onnx package's tests by weir's kernels. The wheels
+# come by pip.
+bench_networks() {
+    need cc=gcc python3=python3
+    python=$build/networks/venv/bin/python
+    wheel=$build/networks/rapidocr_onnxruntime-1.4.4-py3-none-any.whl
+    if ! "$python" -c 'import numpy, onnx, onnxruntime' 2>/dev/null; then
+        say "installing ONNX Runtime in build/networks/venv"
+        python3 -c 'import ensurepip' 2>/dev/null || apt_install python3-venv
+        mkdir -p "$build/networks"
+        python3 -m venv "$build/networks/venv"
+        "$python" -m pip install --quiet numpy onnx==1.23.2 onnxruntime==1.32.0
+    fi
+    say "building libweir"
+    cargo build --locked --release
+    if [ "${1:-}" = operators ]; then
+        shift
+        say "the tests of operators"
+        "$python" bench/networks/node_tests.py "$target/release/libweir.so" "$@"
+        return
+    fi
+    [ -e "$wheel" ] ||
+        "$python" -m pip download --quiet --no-deps --dest "$build/networks" rapidocr-onnxruntime==1.4.4
+    say "networks: a few minutes"
+    "$python" bench/networks/networks.py "$target/release/libweir.so" "$wheel" "$@"
 }
