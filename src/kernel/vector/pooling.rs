@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 use super::isa::Isa;
-use super::levels::{self, LevelLoop};
 use super::site::{MatrixMut, Site};
 use super::sliding::{Ends, Greatest, Sliding, Sum};
 use super::window::Axis;
@@ -52,59 +51,17 @@ pub fn compute(
     site: &dyn Site,
 ) -> Result<()> {
     let PoolingShape { rows, columns, .. } = *shape;
-    let finish = |row: usize, column: usize, run: &mut [f32]| match pooling {
-        PoolingOp::WEIR_POOLING_MAX => {}
-        PoolingOp::WEIR_POOLING_AVERAGE => {
-            levels::on(isa, Divide { run, by: (rows.taps * columns.taps) as f32 });
-        }
-        PoolingOp::WEIR_POOLING_AVERAGE_INSIDE => levels::on(isa, DivideByCounts { shape, row, column, run }),
+    let divisor = |row: usize, column: usize| match pooling {
+        PoolingOp::WEIR_POOLING_AVERAGE => (rows.taps * columns.taps) as f32,
+        _ => (rows.count(row) * columns.count(column)).max(1) as f32,
     };
-    let first = if pooling == PoolingOp::WEIR_POOLING_MAX { f32::NEG_INFINITY } else { 0.0 };
-    let ends = Ends { beyond: first, filter: &|_, _| (&[], first), finish: &finish };
-    match pooling {
-        PoolingOp::WEIR_POOLING_MAX => shape.sliding().compute::<Greatest>(isa, x, &ends, out, cost_ns, site),
-        _ => shape.sliding().compute::<Sum>(isa, x, &ends, out, cost_ns, site),
-    }
-}
-
-struct Divide<'a> {
-    run: &'a mut [f32],
-    by: f32,
-}
-
-impl LevelLoop for Divide<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        self.run.iter_mut().for_each(|x| *x /= self.by);
-    }
-}
-
-/// Divides sums of rows of windows by the elements under them, at least 1.
-struct DivideByCounts<'a> {
-    shape: &'a PoolingShape,
-    row: usize,
-    column: usize,
-    run: &'a mut [f32],
-}
-
-impl LevelLoop for DivideByCounts<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let PoolingShape { rows, columns, .. } = self.shape;
-        let interior = columns.interior();
-        for (row, line) in (self.row..).zip(self.run.chunks_mut(columns.output)) {
-            let (down, end) = (rows.count(row), self.column + line.len());
-            let count = |across: usize| (down * across).max(1) as f32;
-            let [from, to] = [interior.start, interior.end].map(|window| window.clamp(self.column, end));
-            for window in (self.column..from).chain(to..end) {
-                line[window - self.column] /= count(columns.count(window));
-            }
-            Divide { run: &mut line[from - self.column..to - self.column], by: count(columns.taps) }.run();
-        }
+    let is_max = pooling == PoolingOp::WEIR_POOLING_MAX;
+    let first = if is_max { f32::NEG_INFINITY } else { 0.0 };
+    let divisor: Option<&(dyn Fn(usize, usize) -> f32 + Sync)> = if is_max { None } else { Some(&divisor) };
+    let ends = Ends { beyond: first, filter: &|_, _| (&[], first), divisor, finish: &|_| {} };
+    match is_max {
+        true => shape.sliding().compute::<Greatest>(isa, x, &ends, out, cost_ns, site),
+        false => shape.sliding().compute::<Sum>(isa, x, &ends, out, cost_ns, site),
     }
 }
 

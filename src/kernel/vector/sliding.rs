@@ -7,6 +7,7 @@
 
 use super::isa::Isa;
 use super::lanes::{Baseline, Vector};
+use super::levels::{self, LevelLoop};
 use super::site::{MatrixMut, Site, check_scratch};
 use super::strip::Strip;
 use super::window::Axis;
@@ -24,6 +25,8 @@ const TOGETHER: usize = 4 << 10;
 pub trait Combine {
     /// Whether it uses the weights.
     const WEIGHTS: bool;
+    /// Whether elements may be combined with one another first.
+    const IN_ANY_ORDER: bool = false;
 
     /// # Safety
     /// As of `SimdNumber`.
@@ -59,11 +62,26 @@ impl Combine for Sum {
 
 impl Combine for Greatest {
     const WEIGHTS: bool = false;
+    const IN_ANY_ORDER: bool = true;
 
     #[inline(always)]
     unsafe fn step<V: Vector>(most: V, x: V, _: impl FnOnce() -> V) -> V {
         // SAFETY: as demanded of the caller.
         unsafe { most.max_or_nan(x) }
+    }
+}
+
+struct Divide<'a> {
+    run: &'a mut [f32],
+    by: &'a [f32],
+}
+
+impl LevelLoop for Divide<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.run.iter_mut().zip(self.by).for_each(|(x, by)| *x /= by);
     }
 }
 
@@ -83,8 +101,10 @@ pub struct Ends<'a> {
     pub beyond: f32,
     /// The weights of an image's filter, for each channel and tap, and the first value of its sums.
     pub filter: &'a (dyn Fn(usize, usize) -> (&'a [f32], f32) + Sync),
-    /// Completes a run of the output that begins at this row and column of a plane.
-    pub finish: &'a (dyn Fn(usize, usize, &mut [f32]) + Sync),
+    /// The number by which the element at a row and a column of a plane is divided.
+    pub divisor: Option<&'a (dyn Fn(usize, usize) -> f32 + Sync)>,
+    /// Completes a run of the output.
+    pub finish: &'a (dyn Fn(&mut [f32]) + Sync),
 }
 
 impl Sliding {
@@ -93,17 +113,18 @@ impl Sliding {
         Strip::of_piece(self.rows, self.columns, self.channels, WINDOWS, STRIP)
     }
 
-    /// Floats of the places of the taps, and of a strip, and how many strips are filled together.
-    fn floats(&self, strip: &Strip) -> (usize, usize, usize) {
+    /// Floats of the places of the taps, of a piece's divisors, and of a strip, and how many strips are filled together.
+    fn floats(&self, rows: usize, strip: &Strip) -> [usize; 4] {
         let taps = self.rows.taps * self.columns.taps * size_of::<usize>() / size_of::<f32>();
         let floats = strip.floats(self.channels);
-        (taps.next_multiple_of(16), floats, (TOGETHER / floats).max(1))
+        [taps.next_multiple_of(16), rows * strip.columns, floats, (TOGETHER / floats).max(1)]
     }
 
     /// Scratch memory that `compute` needs per slot, in bytes.
     pub fn scratch_bytes(&self) -> usize {
-        let (taps, strip, together) = self.floats(&self.strip().1);
-        (taps + strip * together) * size_of::<f32>()
+        let (rows, strip) = self.strip();
+        let [taps, divisors, strip, together] = self.floats(rows, &strip);
+        (taps + divisors + strip * together) * size_of::<f32>()
     }
 
     /// Computes all windows of `x` into `out`, a plane after the other, at this cost on one thread.
@@ -124,7 +145,7 @@ impl Sliding {
         assert!(out.holds(self.images * self.filters, height * width), "{self:?}");
         let (down, across) = (height.div_ceil(at_once), width.div_ceil(strip.columns));
         let items = self.images * down * across;
-        let (of_taps, of_strip, together) = self.floats(&strip);
+        let [of_taps, of_divisors, of_strip, together] = self.floats(at_once, &strip);
         check_scratch(site, self.scratch_bytes());
         let span = Span { items, cost_ns: cost_ns as f32 / items.max(1) as f32, ..Span::default() };
         site.parallel_for(&span, &|claim| {
@@ -133,26 +154,46 @@ impl Sliding {
             // place, and exclusive to this claim.
             let (taps, floats) = unsafe {
                 let taps = std::slice::from_raw_parts_mut(memory.cast::<usize>(), self.rows.taps * self.columns.taps);
-                (taps, std::slice::from_raw_parts_mut(memory.add(of_taps), of_strip * together))
+                let floats = of_divisors + of_strip * together;
+                (taps, std::slice::from_raw_parts_mut(memory.add(of_taps), floats))
             };
+            let (divisors, strips) = floats.split_at_mut(of_divisors);
             strip.taps(taps);
+            // The piece of an image whose divisors these are, and whose padding is in the first strips.
+            let (mut of_region, mut padded) = (usize::MAX, 0);
             let place = |item: usize| {
                 let (image, region) = (item / (down * across), item % (down * across));
                 (image, region / across * at_once, region % across * strip.columns)
             };
             let mut item = claim.begin();
             while item < claim.end() {
-                let items = item..(item + together).min(claim.end());
-                for (item, floats) in items.clone().zip(floats.chunks_exact_mut(of_strip)) {
-                    let (image, row, column) = place(item);
-                    let rows = row..(row + at_once).min(height);
-                    for channel in 0..self.channels {
-                        let plane = &x[(image * self.channels + channel) * plane..][..plane];
-                        let to = &mut floats[channel * strip.channel()..];
-                        strip.fill(isa, plane, rows.clone(), column, ends.beyond, to);
+                // Together are pieces at one place of several images: the whole of these.
+                let is_whole = down * across == 1;
+                let items = item..(item + if is_whole { together } else { 1 }).min(claim.end());
+                if of_region != item % (down * across) {
+                    (of_region, padded) = (item % (down * across), 0);
+                    if let Some(divisor) = ends.divisor {
+                        let (_, row, column) = place(item);
+                        let columns = strip.columns.min(width - column);
+                        for (i, divisors) in divisors.chunks_exact_mut(columns).enumerate() {
+                            for (j, to) in divisors.iter_mut().enumerate() {
+                                *to = divisor(row + i, column + j);
+                            }
+                        }
                     }
                 }
-                for (item, floats) in items.clone().zip(floats.chunks_exact(of_strip)) {
+                for (i, (item, strips)) in items.clone().zip(strips.chunks_exact_mut(of_strip)).enumerate() {
+                    let (image, row, column) = place(item);
+                    let rows = row..(row + at_once).min(height);
+                    let beyond = (i >= padded).then_some(ends.beyond);
+                    for channel in 0..self.channels {
+                        let plane = &x[(image * self.channels + channel) * plane..][..plane];
+                        let to = &mut strips[channel * strip.channel()..];
+                        strip.fill(isa, plane, rows.clone(), column, beyond, to);
+                    }
+                }
+                padded = padded.max(items.len());
+                for (item, strips) in items.clone().zip(strips.chunks_exact(of_strip)) {
                     let (image, row, column) = place(item);
                     let rows = at_once.min(height - row);
                     let columns = strip.columns.min(width - column);
@@ -161,7 +202,7 @@ impl Sliding {
                         assert!(!C::WEIGHTS || weights.len() == self.channels * taps.len(), "{self:?}");
                         let at = ((image * self.filters + filter) * height + row) * width + column;
                         let windows = Windows {
-                            x: floats.as_ptr(),
+                            x: strips.as_ptr(),
                             step: strip.step(),
                             channel: strip.channel(),
                             taps,
@@ -181,7 +222,11 @@ impl Sliding {
                         for i in 0..runs {
                             // SAFETY: they are, and were written.
                             let run = unsafe { std::slice::from_raw_parts_mut(windows.out.add(i * width), run) };
-                            (ends.finish)(row + i, column, run);
+                            if ends.divisor.is_some() {
+                                let by = &divisors[i * columns..];
+                                levels::on(isa, Divide { run, by });
+                            }
+                            (ends.finish)(run);
                         }
                     }
                 }
@@ -334,6 +379,16 @@ impl Windows<'_> {
                     of = std::array::from_fn(|tap| V::splat(*weights.add(tap)));
                 }
                 for line in 0..ROWS + 2 {
+                    if C::IN_ANY_ORDER {
+                        let [a, b, c] = places.map(|place| V::load(x.add(line * self.step + place)));
+                        let x = C::step(C::step(a, b, || b), c, || c);
+                        for down in 0..3 {
+                            if (down..ROWS + down).contains(&line) {
+                                sums[line - down] = C::step(sums[line - down], x, || x);
+                            }
+                        }
+                        continue;
+                    }
                     for (across, &place) in places.iter().enumerate() {
                         let x = V::load(x.add(line * self.step + place));
                         for down in 0..3 {

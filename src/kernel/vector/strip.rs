@@ -98,8 +98,8 @@ impl Strip {
     }
 
     /// Copies a channel: what is under `rows` of the output's rows, and `columns` windows from `first` on. `beyond` is
-    /// the value of padding without elements.
-    pub fn fill(&self, isa: Isa, plane: &[f32], rows: Range<usize>, first: usize, beyond: f32, to: &mut [f32]) {
+    /// the value of padding without elements; `None` if it is there already, from another channel under the same windows.
+    pub fn fill(&self, isa: Isa, plane: &[f32], rows: Range<usize>, first: usize, beyond: Option<f32>, to: &mut [f32]) {
         levels::on(isa, StripFill { strip: self, plane, rows, first, beyond, to });
     }
 }
@@ -109,7 +109,7 @@ struct StripFill<'a> {
     plane: &'a [f32],
     rows: Range<usize>,
     first: usize,
-    beyond: f32,
+    beyond: Option<f32>,
     to: &'a mut [f32],
 }
 
@@ -129,13 +129,15 @@ impl LevelLoop for StripFill<'_> {
         };
         for row in (0..inside.start).chain(inside.end..all) {
             let to = &mut to[row * strip.row..][..strip.row];
-            match down.at(rows.start * down.stride + row * step) {
-                None => to.fill(beyond),
-                Some(at) => {
+            match (down.at(rows.start * down.stride + row * step), beyond) {
+                (None, None) => {}
+                (None, Some(beyond)) => to.fill(beyond),
+                (Some(at), _) => {
                     let x = &plane[at * across.input..][..across.input];
                     for (phase, to) in to.chunks_exact_mut(strip.phase).enumerate() {
                         for (i, to) in to.iter_mut().enumerate() {
-                            *to = across.at((first + i) * across.stride + phase).map_or(beyond, |at| x[at]);
+                            let place = across.at((first + i) * across.stride + phase);
+                            *to = place.map_or(beyond.unwrap_or(*to), |at| x[at]);
                         }
                     }
                 }
@@ -158,14 +160,12 @@ impl LevelLoop for StripFill<'_> {
                 phase: phase * strip.phase..(phase + 1) * strip.phase,
             };
             match (across.stride, rows.at.2.len()) {
-                (1, 0..4) => rows.each(across.stride, |x, to| to.iter_mut().zip(x).for_each(|(to, x)| *to = *x)),
-                (1, 4..8) => rows.each(1, copy::<4>),
-                (1, 8..16) => rows.each(1, copy::<8>),
-                (1, _) => rows.each(1, copy::<16>),
-                (2, _) => rows.each(2, every_second),
-                (stride, _) => rows.each(stride, |x, to| {
-                    to.iter_mut().zip(x.iter().step_by(stride)).for_each(|(to, x)| *to = *x);
-                }),
+                (1, 4..8) => rows.each::<1, 4>(1),
+                (1, 8..16) => rows.each::<1, 8>(1),
+                (1, 16..) => rows.each::<1, 16>(1),
+                (2, 5..9) => rows.each::<2, 4>(2),
+                (2, 9..) => rows.each::<2, 8>(2),
+                (stride, _) => rows.each::<0, 1>(stride),
             }
         }
     }
@@ -185,7 +185,7 @@ struct PhaseRows<'a> {
     row: usize,
     /// The place of the phase in the padded row, where the image begins, and which elements of the phase it has.
     at: (usize, usize, Range<usize>),
-    beyond: f32,
+    beyond: Option<f32>,
     to: &'a mut [f32],
     to_row: usize,
     /// The phase in a row of the strip.
@@ -193,8 +193,9 @@ struct PhaseRows<'a> {
 }
 
 impl PhaseRows<'_> {
+    /// Copies every `stride`-th element, in steps of STEP elements if the stride is STRIDE.
     #[inline(always)]
-    fn each(self, stride: usize, copy: impl Fn(&[f32], &mut [f32])) {
+    fn each<const STRIDE: usize, const STEP: usize>(self, stride: usize) {
         let (place, before, inside) = self.at;
         let (begin, end) = (inside.start, inside.end);
         let from = (place + begin * stride).saturating_sub(before);
@@ -202,10 +203,17 @@ impl PhaseRows<'_> {
         let span = if begin < end { (end - begin - 1) * stride + 1 } else { 0 };
         for (i, to) in self.to.chunks_exact_mut(self.to_row).enumerate() {
             let to = &mut to[self.phase.clone()];
-            to[..begin].iter_mut().for_each(|to| *to = self.beyond);
-            to[end..].iter_mut().for_each(|to| *to = self.beyond);
+            if let Some(beyond) = self.beyond {
+                to[..begin].iter_mut().for_each(|to| *to = beyond);
+                to[end..].iter_mut().for_each(|to| *to = beyond);
+            }
             if span > 0 {
-                copy(&self.plane[i * self.row + from..][..span], &mut to[begin..end]);
+                let (x, to) = (&self.plane[i * self.row + from..][..span], &mut to[begin..end]);
+                match STRIDE {
+                    1 => copy::<STEP>(x, to),
+                    2 => copy_every_second::<STEP>(x, to),
+                    _ => to.iter_mut().zip(x.iter().step_by(stride)).for_each(|(to, x)| *to = *x),
+                }
             }
         }
     }
@@ -222,17 +230,18 @@ pub fn copy<const STEP: usize>(x: &[f32], to: &mut [f32]) {
     }
 }
 
-/// In pairs, which the compiler vectorises.
+/// Copies every second element, more than STEP, in steps of which the last one overlaps the one before.
 #[inline(always)]
-fn every_second(x: &[f32], to: &mut [f32]) {
-    let pairs = x.chunks_exact(2);
-    let whole = pairs.len().min(to.len());
-    for (to, pair) in to.iter_mut().zip(pairs) {
-        *to = pair[0];
+fn copy_every_second<const STEP: usize>(x: &[f32], to: &mut [f32]) {
+    // The last element has no neighbour.
+    let (pairs, Some((last, to))) = (x.as_chunks::<2>().0, to.split_last_mut()) else { return };
+    *last = x[x.len() - 1];
+    let first_of = |pairs: &[[f32; 2]; STEP]| pairs.map(|pair| pair[0]);
+    for (pairs, to) in pairs.as_chunks::<STEP>().0.iter().zip(to.as_chunks_mut::<STEP>().0) {
+        *to = first_of(pairs);
     }
-    // The last one may lack a second element.
-    if let Some(to) = to.get_mut(whole) {
-        *to = x[2 * whole];
+    if let (Some(pairs), Some(to)) = (pairs.last_chunk::<STEP>(), to.last_chunk_mut::<STEP>()) {
+        *to = first_of(pairs);
     }
 }
 
@@ -267,7 +276,9 @@ mod tests {
                 strip.taps(&mut taps_at);
                 for isa in Isa::available() {
                     let mut copied = vec![f32::NAN; strip.floats(1)];
-                    strip.fill(isa, &plane, rows.clone(), columns.start, -1.0, &mut copied);
+                    strip.fill(isa, &plane, rows.clone(), columns.start, Some(-1.0), &mut copied);
+                    // Once more, with the padding that is there.
+                    strip.fill(isa, &plane, rows.clone(), columns.start, None, &mut copied);
                     for (row, column) in rows.clone().flat_map(|row| columns.clone().map(move |column| (row, column))) {
                         for (tap, place) in taps_at.iter().enumerate() {
                             let at = (down.element(row, tap / taps), across.element(column, tap % taps));

@@ -180,7 +180,7 @@ impl Piece<'_> {
                 self.fill_panels(channel, &plane[self.columns.clone()], strip);
             } else {
                 let to = &mut strip[channel * layout.channel()..];
-                layout.fill(self.isa, plane, self.rows.clone(), self.columns.start, 0.0, to);
+                layout.fill(self.isa, plane, self.rows.clone(), self.columns.start, Some(0.0), to);
             }
         }
     }

@@ -25,6 +25,7 @@ pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f
         let weights = &data.weights[filter * conv.depth()..][..conv.depth()];
         (weights, data.bias.map_or(0.0, |bias| bias[filter]))
     };
-    let ends = Ends { beyond: 0.0, filter: &filter, finish: &|_, _, run| activation::apply(conv.activation, isa, run) };
+    let finish = |run: &mut [f32]| activation::apply(conv.activation, isa, run);
+    let ends = Ends { beyond: 0.0, filter: &filter, divisor: None, finish: &finish };
     sliding(conv).compute::<Weighted>(isa, data.x, &ends, out, conv.cost_ns(), site)
 }

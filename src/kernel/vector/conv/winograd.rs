@@ -222,7 +222,7 @@ impl Piece<'_> {
         for channel in 0..conv.channels {
             let plane = &self.of.x[channel * conv.plane()..][..conv.plane()];
             let strip = &mut scratch.strip[channel * layout.channel()..];
-            layout.fill(self.isa, plane, self.rows.clone(), self.columns.start, 0.0, strip);
+            layout.fill(self.isa, plane, self.rows.clone(), self.columns.start, Some(0.0), strip);
         }
         let tiles = TilesOfPiece {
             x: scratch.strip.as_ptr(),
