@@ -62,16 +62,20 @@ static void draw_conv(problem *p) {
     desc->padding = draw_once_in(p->d, 4) ? WEIR_PADDING_REFLECT : WEIR_PADDING_ZERO;
     desc->activation = draw_once_in(p->d, 3) ? (weir_activation)draw_int(p->d, 0, 5) : 0;
     draw_steps(p->d, image ? 2 : 1, desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, 3);
-    int64_t groups = draw_once_in(p->d, 2) ? 1 : draw_int(p->d, 1, 4);
+    int64_t groups = draw_once_in(p->d, 2) ? 1 : draw_int(p->d, 1, draw_once_in(p->d, 5) ? 40 : 4);
     int64_t inputs = draw_int(p->d, 1, draw_once_in(p->d, 5) ? 40 : 5);
     int64_t outputs = draw_int(p->d, 1, draw_once_in(p->d, 5) ? 40 : 5);
+    /* Many channels, and windows of 3 x 3, which have a way of their own. */
+    bool wide = image && draw_once_in(p->d, 25);
+    if (wide) groups = 1, inputs = draw_int(p->d, 30, 50), outputs = draw_int(p->d, 30, 70);
     desc->groups = groups == 1 && draw_once_in(p->d, 2) ? 0 : groups;
     if (draw_once_in(p->d, 60)) desc->groups = draw_int(p->d, -1, 3);
     if (draw_once_in(p->d, 80)) desc->padding = 2;
     int64_t x[4] = {draw_int(p->d, 0, 3), inputs * groups}, w[4] = {outputs * groups, inputs};
     for (int i = 2; i < (image ? 4 : 3); i++) {
-        w[i] = draw_int(p->d, 1, 5);
+        w[i] = wide ? 3 : draw_int(p->d, 1, 5);
         x[i] = draw_int(p->d, 0, image ? 12 : 60) + (draw_once_in(p->d, 4) ? 0 : 9);
+        if (wide) desc->strides[i - 2] = desc->dilations[i - 2] = draw_once_in(p->d, 5) ? 2 : 0;
     }
     add_input(p, shaped(WEIR_F32, image ? 4 : 3, x), NORMAL);
     add_input(p, shaped(WEIR_F32, image ? 4 : 3, w), NORMAL);
