@@ -27,13 +27,13 @@ impl Builtin<Conv> {
 
 impl BuiltinOperation for Builtin<Conv> {
     fn scratch_bytes(&self, inputs: &[Desc], _output: &Desc) -> usize {
-        self.sizes(inputs).map_or(0, |sizes| sizes.scratch_bytes())
+        self.sizes(inputs).map_or(0, |sizes| conv::scratch_bytes(&sizes))
     }
 
     fn prepared(&self, inputs: &[Desc], constants: &[Option<Bytes<'_>>]) -> Result<Option<Self>> {
         let Some(weights) = constants[1] else { return Ok(None) };
         let weights = &weights.read::<f32>()[..elements(&inputs[1])];
-        let filters = self.sizes(inputs)?.packed(self.isa, weights)?;
+        let filters = conv::packed(self.isa, &self.sizes(inputs)?, weights)?;
         Ok(filters.map(|filters| self.with_filters(filters)))
     }
 

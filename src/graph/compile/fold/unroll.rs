@@ -6,6 +6,7 @@
 //! effects, or if a variable's memory is reserved.
 //!
 //! Nodes with effects wait for the whole of an earlier iteration: by as many earlier as may run at once.
+#![forbid(unsafe_code)]
 
 use super::{Folding, call, has_switch, rewrite};
 use crate::base::Ref;

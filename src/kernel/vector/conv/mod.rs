@@ -34,9 +34,41 @@ use crate::threadpool::Span;
 pub use filters::PackedFilters;
 use shape::{ConvAlgorithm, operands};
 pub use shape::{ConvShape, Data};
+use tile::Registers;
 
 /// Channels of a piece if patches are rows.
 const CHANNELS: usize = 16;
+
+/// Scratch memory that `compute` needs per slot, in bytes.
+pub fn scratch_bytes(conv: &ConvShape) -> usize {
+    scratch_bytes_on(Isa::best(), conv)
+}
+
+fn scratch_bytes_on(isa: Isa, conv: &ConvShape) -> usize {
+    match conv.way() {
+        ConvAlgorithm::Product => conv.shape().batch_scratch_bytes(conv.images * conv.groups),
+        ConvAlgorithm::Rows => conv.windows() * conv.line() * size_of::<f32>(),
+        ConvAlgorithm::Few => few::scratch_bytes(conv),
+        ConvAlgorithm::Direct => direct::Division::new(isa, conv).scratch_bytes(conv),
+        ConvAlgorithm::Winograd => winograd::Division::new(isa, conv).scratch_bytes(conv),
+    }
+}
+
+/// The weights as the algorithm reads them, if it reads them otherwise than they are.
+pub fn packed(isa: Isa, conv: &ConvShape, weights: &[f32]) -> Result<Option<PackedFilters>> {
+    let lanes = Registers::of(isa).lanes;
+    match conv.way() {
+        ConvAlgorithm::Direct => PackedFilters::new(isa, lanes, conv.groups, conv.filters, weights).map(Some),
+        ConvAlgorithm::Winograd => winograd::packed(isa, conv, weights).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Whether weights were packed for this shape.
+fn fits(isa: Isa, conv: &ConvShape, packed: &PackedFilters) -> bool {
+    let depth = if conv.way() == ConvAlgorithm::Winograd { winograd::depth(conv) } else { conv.depth() };
+    packed.fits(Registers::of(isa).lanes, conv.groups, conv.filters, depth)
+}
 
 /// Computes the convolution into `out`, in a region of `site`, which has `scratch_bytes` per slot.
 pub fn compute(conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
@@ -49,7 +81,7 @@ fn compute_with(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, 
     assert!((data.x.len(), data.weights.len()) == (x, weights), "{conv:?}");
     assert!(out.holds(conv.images * conv.groups * conv.filters, conv.windows()), "{conv:?}");
     assert!(data.bias.is_none_or(|bias| bias.len() == conv.groups * conv.filters), "{conv:?}");
-    assert!(data.packed.is_none_or(|packed| conv.fits(isa, packed)), "{conv:?}");
+    assert!(data.packed.is_none_or(|packed| fits(isa, conv, packed)), "{conv:?}");
     match conv.way() {
         ConvAlgorithm::Product => by_product(isa, conv, data, out, site),
         ConvAlgorithm::Rows => by_rows(isa, conv, data, out, site),

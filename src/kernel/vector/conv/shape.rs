@@ -1,13 +1,8 @@
 //! Sizes of a convolution, its operands, and the choice of algorithm.
 #![forbid(unsafe_code)]
 
-use super::direct::Division;
 use super::filters::PackedFilters;
-use super::tile::Registers;
-use super::{few, winograd};
-use crate::base::Result;
 use crate::kernel::vector::activation::Activation;
-use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::window::Axis;
 use crate::kernel::vector::{dots, gemm};
 
@@ -93,22 +88,6 @@ impl ConvShape {
         }
     }
 
-    /// The weights as the algorithm reads them, if it reads them otherwise than they are.
-    pub fn packed(&self, isa: Isa, weights: &[f32]) -> Result<Option<PackedFilters>> {
-        let lanes = Registers::of(isa).lanes;
-        match self.way() {
-            ConvAlgorithm::Direct => PackedFilters::new(isa, lanes, self.groups, self.filters, weights).map(Some),
-            ConvAlgorithm::Winograd => winograd::packed(isa, self, weights).map(Some),
-            _ => Ok(None),
-        }
-    }
-
-    /// Whether weights were packed for this shape.
-    pub fn fits(&self, isa: Isa, packed: &PackedFilters) -> bool {
-        let depth = if self.way() == ConvAlgorithm::Winograd { winograd::depth(self) } else { self.depth() };
-        packed.fits(Registers::of(isa).lanes, self.groups, self.filters, depth)
-    }
-
     /// Windows of an image.
     pub fn windows(&self) -> usize {
         self.rows.output * self.columns.output
@@ -140,21 +119,6 @@ impl ConvShape {
 
     pub fn shape(&self) -> gemm::GemmShape {
         gemm::GemmShape { m: self.filters, n: self.windows(), k: self.depth(), transpose_a: false, transpose_b: false }
-    }
-
-    /// Scratch memory that `compute` needs per slot, in bytes.
-    pub fn scratch_bytes(&self) -> usize {
-        self.scratch_bytes_on(Isa::best())
-    }
-
-    pub(super) fn scratch_bytes_on(&self, isa: Isa) -> usize {
-        match self.way() {
-            ConvAlgorithm::Product => self.shape().batch_scratch_bytes(self.images * self.groups),
-            ConvAlgorithm::Rows => self.windows() * self.line() * size_of::<f32>(),
-            ConvAlgorithm::Few => few::scratch_bytes(self),
-            ConvAlgorithm::Direct => Division::new(isa, self).scratch_bytes(self),
-            ConvAlgorithm::Winograd => winograd::Division::new(isa, self).scratch_bytes(self),
-        }
     }
 
     /// Estimated time of `compute` on one thread.

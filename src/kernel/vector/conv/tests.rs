@@ -55,13 +55,13 @@ fn check(conv: &ConvShape, way: ConvAlgorithm) {
         for isa in Isa::available() {
             let compute = |data: &Data<'_>| {
                 let mut got = vec![f32::NAN; out];
-                let call = StandaloneCall::new(None, conv.cost_ns(), conv.scratch_bytes_on(isa)).unwrap();
+                let call = StandaloneCall::new(None, conv.cost_ns(), scratch_bytes_on(isa, conv)).unwrap();
                 let rows = conv.images * conv.groups * conv.filters;
                 compute_with(isa, conv, data, MatrixMut::dense(&mut got, rows, conv.windows()), &call).unwrap();
                 got
             };
             let got = compute(&data);
-            let packed = conv.packed(isa, &weights).unwrap();
+            let packed = super::packed(isa, conv, &weights).unwrap();
             let bits = |floats: &[f32]| floats.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
             let again = compute(&Data { packed: packed.as_ref(), ..data });
             assert_eq!(bits(&again), bits(&got), "{isa:?} {way:?} {conv:?}: packed weights change bits");
