@@ -112,7 +112,7 @@ fn tanh(on: &Ref<Engine>) -> Ref<BoundKernel> {
 }
 
 fn sum(on: &Ref<Engine>) -> Ref<BoundKernel> {
-    bound(on, Builtin::new(Binary { op: Op::WEIR_BINARY_ADD }))
+    bound(on, Builtin::new(Binary::of(Op::WEIR_BINARY_ADD)))
 }
 
 /// A counter, vectors, and the counter's limit and step.
@@ -127,7 +127,7 @@ fn loop_inputs(graph: &mut Graph, vectors: &[&str]) -> Vec<ValueId> {
 fn more(vectors: &[&str]) -> Graph {
     let mut graph = Graph::new("more");
     let inputs = loop_inputs(&mut graph, vectors);
-    let less = bound(&cpu(), Builtin::new(Binary { op: Op::WEIR_BINARY_LT }));
+    let less = bound(&cpu(), Builtin::new(Binary::of(Op::WEIR_BINARY_LT)));
     let more = graph.add_kernel("less", less, &[inputs[0], inputs[vectors.len() + 1]], 1).unwrap().output(0);
     graph.add_output("more", more).unwrap();
     graph

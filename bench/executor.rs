@@ -109,7 +109,7 @@ fn const_identity(c: &mut Criterion) {
 fn feed_and_fetch(c: &mut Criterion) {
     let number = || Tensor::create(cpu(), Desc::new(dtype::F32, &[1])).unwrap();
     let (inputs, output) = ([number(), number()], number());
-    let sum = bound(Arc::new(Builtin::new(Binary { op: weir_binary_op_value::WEIR_BINARY_ADD })));
+    let sum = bound(Arc::new(Builtin::new(Binary::of(weir_binary_op_value::WEIR_BINARY_ADD))));
     let mut graph = Graph::new("feed and fetch");
     let fed = ["x", "y"].map(|name| graph.add_input(name, *output.desc()).unwrap());
     let node = graph.add_kernel("sum", Ref::clone(&sum), &fed, 1).unwrap();

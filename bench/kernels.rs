@@ -131,7 +131,7 @@ fn tables(rows: i64) {
         Case { name: name.into(), kernel, dims, inputs, amount: bytes, plain }.run();
     };
     let add = |x: &[f32], y: &[f32], z: &mut [f32]| x.iter().zip(y).zip(z).for_each(|((x, y), z)| *z = x + y);
-    case("add", &Builtin::new(Binary { op: weir_binary_op_value::WEIR_BINARY_ADD }), 2, 3.0 * bytes, &add);
+    case("add", &Builtin::new(Binary::of(weir_binary_op_value::WEIR_BINARY_ADD)), 2, 3.0 * bytes, &add);
     let copy = Builtin::new(Reshape { rank: 1, shape: [rows * 1024, 0, 0, 0, 0, 0, 0, 0] });
     case("copy, memcpy", &copy, 1, 2.0 * bytes, &|x, _, y| y.copy_from_slice(x));
     let kernel = Builtin::new(Softmax { axis: -1, log: false });

@@ -133,6 +133,7 @@ void to_bytes(std::int64_t size, rates &t) {
     weir_call call;
     auto desc = weir::sized<weir_convert_desc>();
     desc.dtype = WEIR_S8;
+    desc.rounding = WEIR_ROUNDING_NEAREST; // as the peer does
     weir_kernel *kernel = nullptr;
     weir::check(weir_kernel_create_convert(call.engine, &desc, nullptr, &kernel));
     call.kernel = weir::kernel(kernel);

@@ -15,8 +15,8 @@ static void rows_of_functions(void) {
     desc = sane, desc.op = 0;
     ROW(weir_kernel_create_eltwise, (good.engine, &desc, NULL, NEW(kernel)),
         INVALID, "desc->op is 0, which is no weir_eltwise_op_value");
-    desc = sane, desc.op = 22;
-    ROW(weir_kernel_create_eltwise, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->op is 22");
+    desc = sane, desc.op = 35;
+    ROW(weir_kernel_create_eltwise, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->op is 35");
     desc = sane, desc.alpha = 1;
     ROW(weir_kernel_create_eltwise, (good.engine, &desc, NULL, NEW(kernel)),
         INVALID, "desc->alpha is 1, but the function does not have it");
@@ -35,11 +35,17 @@ static void rows_of_functions(void) {
 static void rows_of_two(void) {
     weir_binary_desc sane = {.struct_size = sizeof sane, .op = WEIR_BINARY_ADD}, desc;
 
-    desc = sane, desc.op = 14;
+    desc = sane, desc.op = 15;
     ROW(weir_kernel_create_binary, (good.engine, &desc, NULL, NEW(kernel)),
-        INVALID, "desc->op is 14, which is no weir_binary_op_value");
+        INVALID, "desc->op is 15, which is no weir_binary_op_value");
     desc = sane, desc.reserved = 3;
     ROW(weir_kernel_create_binary, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->reserved is 3");
+    desc = sane, desc.rounding = 3;
+    ROW(weir_kernel_create_binary, (good.engine, &desc, NULL, NEW(kernel)),
+        INVALID, "desc->rounding is 3, which is no weir_rounding_value");
+    desc = sane, desc.overflow = 2;
+    ROW(weir_kernel_create_binary, (good.engine, &desc, NULL, NEW(kernel)),
+        INVALID, "desc->overflow is 2, which is no weir_overflow_value");
 }
 
 static void rows_of_storage(void) {
@@ -56,6 +62,12 @@ static void rows_of_storage(void) {
     ROW(weir_kernel_create_convert, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->shift is NaN");
     desc = convert, desc.reserved = 9;
     ROW(weir_kernel_create_convert, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->reserved is 9");
+    desc = convert, desc.rounding = 7;
+    ROW(weir_kernel_create_convert, (good.engine, &desc, NULL, NEW(kernel)),
+        INVALID, "desc->rounding is 7, which is no weir_rounding_value");
+    desc = convert, desc.overflow = 7;
+    ROW(weir_kernel_create_convert, (good.engine, &desc, NULL, NEW(kernel)),
+        INVALID, "desc->overflow is 7, which is no weir_overflow_value");
     there = quantize, there.flags = 4;
     ROW(weir_kernel_create_quantize, (good.engine, &there, NULL, NEW(kernel)), INVALID, "desc->flags has unknown bits 0x4");
     there = quantize, there.dtype = WEIR_F32;

@@ -63,6 +63,8 @@ static void rows_of_pad_reshape_and_gather(void) {
     ROW(weir_kernel_create_gather, (good.engine, &gather, NULL, NEW(kernel)), RANGE, "desc->axis is -9, expected -8 to 7");
     gather.reserved = 1;
     ROW(weir_kernel_create_gather, (good.engine, &gather, NULL, NEW(kernel)), INVALID, "desc->reserved is 1");
+    gather.reserved = 0, gather.flags = 2;
+    ROW(weir_kernel_create_gather, (good.engine, &gather, NULL, NEW(kernel)), INVALID, "desc->flags has unknown bits 0x2");
 }
 
 static void rows_of_reduce_and_norm(void) {
@@ -75,8 +77,11 @@ static void rows_of_reduce_and_norm(void) {
 
     reduce = sum, reduce.op = 0;
     ROW(weir_kernel_create_reduce, (good.engine, &reduce, NULL, NEW(kernel)), INVALID, "desc->op is 0, which is no weir_reduce_op");
-    reduce = sum, reduce.flags = 2;
-    ROW(weir_kernel_create_reduce, (good.engine, &reduce, NULL, NEW(kernel)), INVALID, "desc->flags has unknown bits 0x2");
+    reduce = sum, reduce.flags = WEIR_REDUCE_S64_INDICES;
+    ROW(weir_kernel_create_reduce, (good.engine, &reduce, NULL, NEW(kernel)),
+        INVALID, "desc->flags has WEIR_REDUCE_S64_INDICES, but the operation gives no indices");
+    reduce = sum, reduce.flags = 4;
+    ROW(weir_kernel_create_reduce, (good.engine, &reduce, NULL, NEW(kernel)), INVALID, "desc->flags has unknown bits 0x4");
     reduce = sum, reduce.num_axes = 9;
     ROW(weir_kernel_create_reduce, (good.engine, &reduce, NULL, NEW(kernel)), RANGE, "desc->num_axes is 9");
     reduce = sum, reduce.axes[0] = 8;

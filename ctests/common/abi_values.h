@@ -212,6 +212,7 @@ VALUE(WEIR_REDUCE_ARGMIN, 11);
 
 /* weir_reduce_flags */
 VALUE(WEIR_REDUCE_KEEP_DIMS, 1);
+VALUE(WEIR_REDUCE_S64_INDICES, 2);
 
 /* weir_norm_op_value */
 VALUE(WEIR_NORM_LAYER, 1);
@@ -252,6 +253,19 @@ VALUE(WEIR_ELTWISE_HARDSWISH, 18);
 VALUE(WEIR_ELTWISE_ROUND, 19);
 VALUE(WEIR_ELTWISE_MISH, 20);
 VALUE(WEIR_ELTWISE_SOFTPLUS, 21);
+VALUE(WEIR_ELTWISE_ERF, 22);
+VALUE(WEIR_ELTWISE_FLOOR, 23);
+VALUE(WEIR_ELTWISE_CEIL, 24);
+VALUE(WEIR_ELTWISE_TRUNC, 25);
+VALUE(WEIR_ELTWISE_SIGN, 26);
+VALUE(WEIR_ELTWISE_SIN, 27);
+VALUE(WEIR_ELTWISE_COS, 28);
+VALUE(WEIR_ELTWISE_TAN, 29);
+VALUE(WEIR_ELTWISE_ASIN, 30);
+VALUE(WEIR_ELTWISE_ACOS, 31);
+VALUE(WEIR_ELTWISE_ATAN, 32);
+VALUE(WEIR_ELTWISE_SINH, 33);
+VALUE(WEIR_ELTWISE_COSH, 34);
 
 /* weir_binary_op_value */
 VALUE(WEIR_BINARY_ADD, 1);
@@ -267,6 +281,19 @@ VALUE(WEIR_BINARY_LT, 10);
 VALUE(WEIR_BINARY_LE, 11);
 VALUE(WEIR_BINARY_GT, 12);
 VALUE(WEIR_BINARY_GE, 13);
+VALUE(WEIR_BINARY_REM, 14);
+
+/* weir_rounding_value */
+VALUE(WEIR_ROUNDING_ZERO, 0);
+VALUE(WEIR_ROUNDING_NEAREST, 1);
+VALUE(WEIR_ROUNDING_FLOOR, 2);
+
+/* weir_overflow_value */
+VALUE(WEIR_OVERFLOW_WRAP, 0);
+VALUE(WEIR_OVERFLOW_SATURATE, 1);
+
+/* weir_gather_flags */
+VALUE(WEIR_GATHER_FROM_END, 1);
 
 /* weir_quantize_flags */
 VALUE(WEIR_QUANTIZE_ZERO_POINT, 1);
@@ -384,6 +411,8 @@ _Static_assert(sizeof(weir_norm_op) == 4, "width of weir_norm_op");
 _Static_assert(sizeof(weir_gemm_offset) == 4, "width of weir_gemm_offset");
 _Static_assert(sizeof(weir_eltwise_op) == 4, "width of weir_eltwise_op");
 _Static_assert(sizeof(weir_binary_op) == 4, "width of weir_binary_op");
+_Static_assert(sizeof(weir_rounding) == 4, "width of weir_rounding");
+_Static_assert(sizeof(weir_overflow) == 4, "width of weir_overflow");
 _Static_assert(sizeof(weir_activation) == 4, "width of weir_activation");
 _Static_assert(sizeof(weir_data_layout) == 4, "width of weir_data_layout");
 _Static_assert(sizeof(weir_weights_layout) == 4, "width of weir_weights_layout");

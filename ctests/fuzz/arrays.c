@@ -42,6 +42,7 @@ weir_dtype draw_of(draws *d, const weir_dtype *all, size_t count) {
 
 size_t dtype_size(weir_dtype dtype) {
     switch (dtype) {
+    case WEIR_S64: return 8;
     case WEIR_F32: case WEIR_S32: return 4;
     case WEIR_F16: case WEIR_BF16: return 2;
     default: return 1;
@@ -50,6 +51,23 @@ size_t dtype_size(weir_dtype dtype) {
 
 bool is_float(weir_dtype dtype) {
     return dtype == WEIR_F32 || dtype == WEIR_F16 || dtype == WEIR_BF16;
+}
+
+bool is_integer(weir_dtype dtype) {
+    return dtype == WEIR_S64 || dtype == WEIR_S32 || dtype == WEIR_S8 || dtype == WEIR_U8;
+}
+
+double wrapped(weir_dtype dtype, int64_t x) {
+    switch (dtype) {
+    case WEIR_S32: return (int32_t)x;
+    case WEIR_S8: return (int8_t)x;
+    case WEIR_U8: return (uint8_t)x;
+    default: return (double)x;
+    }
+}
+
+int64_t whole(double x) {
+    return x >= 0x1p63 ? INT64_MAX : (int64_t)x;
 }
 
 double dtype_epsilon(weir_dtype dtype) {
@@ -82,6 +100,7 @@ double rounded(weir_dtype dtype, double x) {
     if (isnan(x)) return 0;
     if (dtype == WEIR_S8) least = -128, most = 127;
     if (dtype == WEIR_S32) least = INT32_MIN, most = INT32_MAX;
+    if (dtype == WEIR_S64) least = -0x1p63, most = 0x1p63; /* the greatest one as f64 */
     x = nearbyint(x) + 0.0; /* integers have no -0 */
     return x < least ? least : x > most ? most : x;
 }
@@ -117,7 +136,9 @@ static uint32_t to_bits(int layout, double x) {
 double load(weir_dtype dtype, const void *data, size_t i) {
     uint32_t bits = 0;
     int32_t s32;
+    int64_t s64;
     switch (dtype) {
+    case WEIR_S64: return memcpy(&s64, (const char *)data + 8 * i, 8), (double)s64;
     case WEIR_S32: return memcpy(&s32, (const char *)data + 4 * i, 4), s32;
     case WEIR_S8: return ((const int8_t *)data)[i];
     case WEIR_U8: case WEIR_BOOL: return ((const uint8_t *)data)[i];
@@ -130,7 +151,9 @@ double load(weir_dtype dtype, const void *data, size_t i) {
 void store(weir_dtype dtype, void *data, size_t i, double x) {
     uint32_t bits;
     int32_t s32 = 0;
+    int64_t s64 = 0;
     switch (dtype) {
+    case WEIR_S64: s64 = whole(x); memcpy((char *)data + 8 * i, &s64, 8); return;
     case WEIR_S32: s32 = (int32_t)x; memcpy((char *)data + 4 * i, &s32, 4); return;
     case WEIR_S8: ((int8_t *)data)[i] = (int8_t)x; return;
     case WEIR_U8: case WEIR_BOOL: ((uint8_t *)data)[i] = (uint8_t)x; return;
@@ -244,7 +267,8 @@ static double draw_value(draws *d, weir_dtype dtype, contents what) {
         x = ldexp(draw_unit(d) - 0.5, (int)draw_int(d, -140, 120) / (draw_once_in(d, 2) ? 1 : 16));
     } else {
         x = draw_once_in(d, 2) ? (double)draw_int(d, INT32_MIN, INT32_MAX) : (double)draw_int(d, -300, 300);
-        if (dtype != WEIR_S32) x = (double)draw_int(d, -128, 255);
+        if (dtype == WEIR_S64 && draw_once_in(d, 2)) x = (double)(draw_int(d, INT64_MIN / 2, INT64_MAX / 2) >> draw_int(d, 0, 62));
+        if (dtype == WEIR_S8 || dtype == WEIR_U8) x = (double)draw_int(d, -128, 255);
     }
     if (!is_float(dtype) && (what == SMALL || what == NORMAL)) x = (double)draw_int(d, dtype == WEIR_U8 ? 0 : -9, 9);
     return rounded(dtype, x);

@@ -25,7 +25,7 @@ static uint32_t draw_op(draws *d, uint32_t last) {
 static const int eltwise_parameters[] = {
     [WEIR_ELTWISE_RELU] = 1, [WEIR_ELTWISE_ELU] = 1, [WEIR_ELTWISE_SWISH] = 1, [WEIR_ELTWISE_SOFTPLUS] = 1,
     [WEIR_ELTWISE_CLIP] = 2, [WEIR_ELTWISE_LINEAR] = 2, [WEIR_ELTWISE_POW] = 2, [WEIR_ELTWISE_HARDSIGMOID] = 2,
-    [WEIR_ELTWISE_HARDSWISH] = 2};
+    [WEIR_ELTWISE_HARDSWISH] = 2, [WEIR_ELTWISE_COSH] = 0};
 
 static float draw_parameter(draws *d) {
     static const float usual[] = {0, 1, -1, 0.5f, -0.5f, 2, 3, 1.5f, 0.25f, 0.2f, 1 / 6.0f};
@@ -35,8 +35,8 @@ static float draw_parameter(draws *d) {
 
 static void draw_eltwise(problem *p) {
     weir_eltwise_desc *desc = &p->desc.eltwise;
-    *desc = (weir_eltwise_desc){.struct_size = sizeof *desc, .op = draw_op(p->d, WEIR_ELTWISE_SOFTPLUS)};
-    int parameters = desc->op <= WEIR_ELTWISE_SOFTPLUS ? eltwise_parameters[desc->op] : 0;
+    *desc = (weir_eltwise_desc){.struct_size = sizeof *desc, .op = draw_op(p->d, WEIR_ELTWISE_COSH)};
+    int parameters = desc->op <= WEIR_ELTWISE_COSH ? eltwise_parameters[desc->op] : 0;
     if (parameters > 0 || draw_once_in(p->d, 60)) desc->alpha = draw_parameter(p->d);
     if (parameters > 1 || draw_once_in(p->d, 60)) desc->beta = draw_parameter(p->d);
     if (desc->op == WEIR_ELTWISE_CLIP && draw_once_in(p->d, 3)) desc->beta = INFINITY;
@@ -104,6 +104,19 @@ static double eltwise_of(const weir_eltwise_desc *desc, double x, double *error)
         y = (t > 40 ? t : log1p(exp(t))) / a;
         relative = 4e-6 + 2.5e-7 * fmin(fabs(t), 120); /* a x is rounded before it is an exponent */
         break;
+    case WEIR_ELTWISE_ERF: y = erf(x); break;
+    case WEIR_ELTWISE_FLOOR: y = floor(x); relative = absolute = 0; break;
+    case WEIR_ELTWISE_CEIL: y = ceil(x); relative = absolute = 0; break;
+    case WEIR_ELTWISE_TRUNC: y = trunc(x); relative = absolute = 0; break;
+    case WEIR_ELTWISE_SIGN: y = isnan(x) ? x : (x > 0) - (x < 0); relative = absolute = 0; break;
+    case WEIR_ELTWISE_SIN: y = sin(x); break;
+    case WEIR_ELTWISE_COS: y = cos(x); break;
+    case WEIR_ELTWISE_TAN: y = tan(x); break;
+    case WEIR_ELTWISE_ASIN: y = asin(x); break;
+    case WEIR_ELTWISE_ACOS: y = acos(x); break;
+    case WEIR_ELTWISE_ATAN: y = atan(x); break;
+    case WEIR_ELTWISE_SINH: y = sinh(x); break;
+    case WEIR_ELTWISE_COSH: y = cosh(x); break;
     default: break;
     }
     *error = relative * fabs(y) + absolute;
@@ -113,7 +126,7 @@ static double eltwise_of(const weir_eltwise_desc *desc, double x, double *error)
 
 static verdict solve_eltwise(problem *p) {
     weir_eltwise_desc *desc = &p->desc.eltwise;
-    if (p->num_in != 1 || desc->op < 1 || desc->op > WEIR_ELTWISE_SOFTPLUS || !is_float(p->in[0].desc.dtype)) return REFUSED;
+    if (p->num_in != 1 || desc->op < 1 || desc->op > WEIR_ELTWISE_COSH || !is_float(p->in[0].desc.dtype)) return REFUSED;
     int parameters = eltwise_parameters[desc->op];
     if (isnan(desc->alpha) || isnan(desc->beta)) return REFUSED;
     if ((parameters < 1 && desc->alpha != 0) || (parameters < 2 && desc->beta != 0)) return REFUSED;
@@ -145,24 +158,64 @@ static void add_broadcast(problem *p, int count, const weir_dtype *dtypes, conte
 }
 
 static bool compares(uint32_t op) {
-    return op >= WEIR_BINARY_EQ;
+    return op >= WEIR_BINARY_EQ && op <= WEIR_BINARY_GE;
+}
+
+/* A rounding and an overflow: mostly the defaults, rarely numbers that are none. */
+static void draw_settings(draws *d, weir_rounding *rounding, weir_overflow *overflow) {
+    if (draw_once_in(d, 2)) *rounding = (weir_rounding)draw_int(d, 0, 2);
+    if (draw_once_in(d, 2)) *overflow = (weir_overflow)draw_int(d, 0, 1);
+    if (draw_once_in(d, 80)) *rounding = (weir_rounding)draw_int(d, 0, 5);
+    if (draw_once_in(d, 80)) *overflow = (weir_overflow)draw_int(d, 0, 5);
+}
+
+static double rounded_by(weir_rounding rounding, double x) {
+    return rounding == WEIR_ROUNDING_ZERO ? trunc(x) : rounding == WEIR_ROUNDING_FLOOR ? floor(x) : nearbyint(x);
 }
 
 static void draw_binary(problem *p) {
     weir_binary_desc *desc = &p->desc.binary;
-    *desc = (weir_binary_desc){.struct_size = sizeof *desc, .op = draw_op(p->d, WEIR_BINARY_GE)};
+    *desc = (weir_binary_desc){.struct_size = sizeof *desc, .op = draw_op(p->d, WEIR_BINARY_REM)};
+    draw_settings(p->d, &desc->rounding, &desc->overflow);
     weir_dtype dtype = draw_once_in(p->d, 2) ? WEIR_F32 : DRAW_OF(p->d, ALL_DTYPES);
     add_broadcast(p, 2, (const weir_dtype[]){dtype, dtype}, (contents)draw_int(p->d, SMALL, SPECIAL));
 }
 
-static double binary_of(uint32_t op, weir_dtype dtype, double a, double b, double *error) {
+/* a / b, rounded, of integers; b is neither 0 nor -1. */
+static int64_t quotient(weir_rounding rounding, int64_t a, int64_t b) {
+    int64_t q = a / b, r = a % b;
+    int64_t away = (r < 0) != (b < 0) ? -1 : 1;
+    uint64_t over = r < 0 ? 0 - (uint64_t)r : (uint64_t)r, all = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
+    if (r == 0 || rounding == WEIR_ROUNDING_ZERO) return q;
+    if (rounding == WEIR_ROUNDING_FLOOR) return away < 0 ? q - 1 : q;
+    return over > all - over || (over == all - over && q % 2 != 0) ? q + away : q;
+}
+
+/* Exact; what leaves 64 bits is a limit, or the lowest bits. */
+static int64_t integer_of(const weir_binary_desc *desc, int64_t a, int64_t b) {
+    bool saturates = desc->overflow == WEIR_OVERFLOW_SATURATE, over;
+    int64_t y = 0;
+    switch (desc->op) {
+    case WEIR_BINARY_ADD: over = __builtin_add_overflow(a, b, &y); return over && saturates ? (a < 0 ? INT64_MIN : INT64_MAX) : y;
+    case WEIR_BINARY_SUB: over = __builtin_sub_overflow(a, b, &y); return over && saturates ? (a < 0 ? INT64_MIN : INT64_MAX) : y;
+    case WEIR_BINARY_MUL: over = __builtin_mul_overflow(a, b, &y); return over && saturates ? ((a < 0) != (b < 0) ? INT64_MIN : INT64_MAX) : y;
+    case WEIR_BINARY_DIV:
+        if (b == 0) return !saturates || a == 0 ? 0 : a < 0 ? INT64_MIN : INT64_MAX;
+        if (b == -1) return a == INT64_MIN ? (saturates ? INT64_MAX : a) : -a;
+        return quotient(desc->rounding, a, b);
+    case WEIR_BINARY_REM: return b == 0 || b == -1 ? 0 : a - b * quotient(desc->rounding, a, b);
+    case WEIR_BINARY_MIN: return a < b ? a : b;
+    default: return a > b ? a : b;
+    }
+}
+
+static double float_of(const weir_binary_desc *desc, double a, double b, double *error) {
     double y = 0;
-    bool wraps = dtype == WEIR_S32;
     *error = 0;
-    switch (op) {
-    case WEIR_BINARY_ADD: y = wraps ? (int32_t)((uint32_t)(int32_t)a + (uint32_t)(int32_t)b) : a + b; break;
-    case WEIR_BINARY_SUB: y = wraps ? (int32_t)((uint32_t)(int32_t)a - (uint32_t)(int32_t)b) : a - b; break;
-    case WEIR_BINARY_MUL: y = wraps ? (int32_t)((uint32_t)(int32_t)a * (uint32_t)(int32_t)b) : a * b; break;
+    switch (desc->op) {
+    case WEIR_BINARY_ADD: y = a + b; break;
+    case WEIR_BINARY_SUB: y = a - b; break;
+    case WEIR_BINARY_MUL: y = a * b; break;
     case WEIR_BINARY_DIV: y = b == 0 ? (a == 0 || isnan(a) ? NAN : copysign(INFINITY, a) * copysign(1, b)) : a / b; break;
     case WEIR_BINARY_MIN: y = isnan(a) || isnan(b) ? NAN : a < b ? a : b; break;
     case WEIR_BINARY_MAX: y = isnan(a) || isnan(b) ? NAN : a > b ? a : b; break;
@@ -173,29 +226,43 @@ static double binary_of(uint32_t op, weir_dtype dtype, double a, double b, doubl
     case WEIR_BINARY_LE: return a <= b;
     case WEIR_BINARY_GT: return a > b;
     case WEIR_BINARY_GE: return a >= b;
+    case WEIR_BINARY_REM:
+        y = desc->rounding == WEIR_ROUNDING_NEAREST ? remainder(a, b) : fmod(a, b);
+        if (desc->rounding != WEIR_ROUNDING_FLOOR || isnan(y)) return y; /* exact */
+        if (y != 0 && (y < 0) != (signbit(b) != 0)) y += b;
+        break;
     default: break;
     }
-    /* Halves and bytes are rounded twice. */
-    if (op <= WEIR_BINARY_DIV && !wraps) *error = 0x1p-24 * fabs(y);
+    /* Halves are rounded twice. */
+    if (desc->op != WEIR_BINARY_POW) *error = 0x1p-24 * fabs(y);
     if (!isfinite(y)) *error = 0;
     return y;
 }
 
 static verdict solve_binary(problem *p) {
-    uint32_t op = p->desc.binary.op;
-    if (p->num_in != 2 || op < 1 || op > WEIR_BINARY_GE) return REFUSED;
+    const weir_binary_desc *of = &p->desc.binary;
+    uint32_t op = of->op;
+    if (p->num_in != 2 || op < 1 || op > WEIR_BINARY_REM) return REFUSED;
+    if (of->rounding > WEIR_ROUNDING_FLOOR || of->overflow > WEIR_OVERFLOW_SATURATE) return REFUSED;
     const array *a = &p->in[0], *b = &p->in[1];
+    weir_dtype dtype = a->desc.dtype;
     weir_tensor_desc desc = a->desc;
-    if (a->desc.dtype != b->desc.dtype || !broadcast(&desc, &b->desc)) return REFUSED;
-    if (a->desc.dtype == WEIR_BOOL && !compares(op)) return REFUSED;
-    if (op == WEIR_BINARY_POW && !is_float(a->desc.dtype)) return REFUSED;
+    if (dtype != b->desc.dtype || !broadcast(&desc, &b->desc)) return REFUSED;
+    if (dtype == WEIR_BOOL && !compares(op) && op != WEIR_BINARY_MIN && op != WEIR_BINARY_MAX) return REFUSED;
+    if (op == WEIR_BINARY_POW && !is_float(dtype)) return REFUSED;
     if (compares(op)) desc.dtype = WEIR_BOOL;
     p->in_place = !compares(op);
     array *out = add_output(p, desc);
     if (out == NULL) return EITHER;
     for (size_t i = 0; i < out->n; i++) {
-        double x = a->v[broadcast_index(&a->desc, &desc, i)], y = b->v[broadcast_index(&b->desc, &desc, i)], error;
-        double z = binary_of(op, a->desc.dtype, x, y, &error);
+        double x = a->v[broadcast_index(&a->desc, &desc, i)], y = b->v[broadcast_index(&b->desc, &desc, i)], error = 0, z;
+        if (is_integer(dtype) && !compares(op)) {
+            int64_t exact = integer_of(of, whole(x), whole(y));
+            /* What saturates does so when it is compared. */
+            z = of->overflow == WEIR_OVERFLOW_SATURATE ? (double)exact : wrapped(dtype, exact);
+        } else {
+            z = float_of(of, x, y, &error);
+        }
         put(out, i, z, error);
     }
     return RIGHT;
@@ -236,6 +303,7 @@ static void draw_convert(problem *p) {
     weir_convert_desc *desc = &p->desc.convert;
     *desc = (weir_convert_desc){.struct_size = sizeof *desc, .dtype = DRAW_OF(p->d, ALL_DTYPES)};
     if (draw_once_in(p->d, 50)) desc->dtype = (weir_dtype)draw_int(p->d, 0, 9);
+    draw_settings(p->d, &desc->rounding, &desc->overflow);
     if (draw_once_in(p->d, 2)) desc->scale = draw_parameter(p->d), desc->shift = draw_parameter(p->d);
     if (draw_once_in(p->d, 100)) desc->shift = NAN;
     add_input(p, draw_shape(p->d, DRAW_OF(p->d, ALL_DTYPES), draw_rank(p->d), 20000), (contents)draw_int(p->d, SMALL, SPECIAL));
@@ -243,21 +311,32 @@ static void draw_convert(problem *p) {
 
 static verdict solve_convert(problem *p) {
     weir_convert_desc *desc = &p->desc.convert;
-    if (p->num_in != 1 || desc->dtype < WEIR_F32 || desc->dtype > WEIR_BOOL) return REFUSED;
+    if (p->num_in != 1 || desc->dtype < WEIR_F32 || desc->dtype > WEIR_S64) return REFUSED;
     if (isnan(desc->scale) || isnan(desc->shift)) return REFUSED;
+    if (desc->rounding > WEIR_ROUNDING_FLOOR || desc->overflow > WEIR_OVERFLOW_SATURATE) return REFUSED;
     const array *x = &p->in[0];
+    weir_dtype from = x->desc.dtype, to = desc->dtype;
     weir_tensor_desc like = x->desc;
-    like.dtype = desc->dtype;
+    like.dtype = to;
     array *out = add_output(p, like);
     double scale = desc->scale == 0 ? 1 : desc->scale, shift = desc->shift;
-    bool plain = scale == 1 && shift == 0;
+    bool plain = scale == 1 && shift == 0, longer = from == WEIR_S32 || from == WEIR_S64;
     for (size_t i = 0; i < out->n; i++) {
         double y = x->v[i] * scale + shift;
         double error = 0x1p-22 * (fabs(x->v[i] * scale) + fabs(shift)) + TINY;
-        /* s32 goes through f32 to the halves. */
-        if (plain) error = x->desc.dtype == WEIR_S32 && is_float(desc->dtype) ? 0x1p-24 * fabs(y) : 0;
+        /* Integers go through f32 to the halves. */
+        if (plain) error = longer && is_float(to) ? 0x1p-24 * fabs(y) : 0;
+        if (plain && is_integer(to) && !is_float(from)) {
+            bool wraps = desc->overflow == WEIR_OVERFLOW_WRAP;
+            put(out, i, wraps ? wrapped(to, whole(y)) : y, 0);
+            continue;
+        }
         put(out, i, y, error);
-        if (desc->dtype == WEIR_BOOL && (isnan(y) || (fabs(y) <= error && error > 0))) put_anything(out, i);
+        if (is_integer(to) && isfinite(y)) {
+            out->v[i] = rounded_by(desc->rounding, y - error);
+            out->hi[i] = rounded_by(desc->rounding, y + error);
+        }
+        if (to == WEIR_BOOL && (isnan(y) || (fabs(y) <= error && error > 0))) put_anything(out, i);
     }
     return RIGHT;
 }

@@ -34,7 +34,8 @@ int64_t draw_size(draws *d, int64_t most);
 weir_dtype draw_of(draws *d, const weir_dtype *all, size_t count);
 #define DRAW_OF(d, ...)                                                                                                \
     draw_of(d, (const weir_dtype[]){__VA_ARGS__}, sizeof((const weir_dtype[]){__VA_ARGS__}) / sizeof(weir_dtype))
-#define ALL_DTYPES WEIR_F32, WEIR_S32, WEIR_U8, WEIR_S8, WEIR_F16, WEIR_BF16, WEIR_BOOL
+#define ALL_DTYPES WEIR_F32, WEIR_S64, WEIR_S32, WEIR_U8, WEIR_S8, WEIR_F16, WEIR_BF16, WEIR_BOOL
+#define INTEGERS WEIR_S64, WEIR_S32, WEIR_U8, WEIR_S8
 #define FLOATS WEIR_F32, WEIR_F16, WEIR_BF16
 
 /* ---- Arrays ------------------------------------------------------------------------------------ */
@@ -60,10 +61,15 @@ typedef enum contents {
 
 size_t dtype_size(weir_dtype dtype);
 bool is_float(weir_dtype dtype);
+bool is_integer(weir_dtype dtype);
 /* Machine epsilon; 0 of integers. */
 double dtype_epsilon(weir_dtype dtype);
 /* What a number is as this type: nearest, ties to even; integers saturate, and a NaN is 0. */
 double rounded(weir_dtype dtype, double x);
+/* What the lowest bits of an integer are as this type of integers. */
+double wrapped(weir_dtype dtype, int64_t x);
+/* A whole number of an array as an integer. */
+int64_t whole(double x);
 double load(weir_dtype dtype, const void *data, size_t i);
 void store(weir_dtype dtype, void *data, size_t i, double x);
 

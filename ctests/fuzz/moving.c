@@ -291,21 +291,21 @@ static void draw_gather(problem *p) {
     weir_gather_desc *desc = &p->desc.gather;
     const array *table = add_input(p, draw_shape(p->d, DRAW_OF(p->d, ALL_DTYPES), draw_rank(p->d), 2000), SPECIAL);
     uint32_t rank = table->desc.rank;
-    *desc = (weir_gather_desc){.struct_size = sizeof *desc};
+    *desc = (weir_gather_desc){.struct_size = sizeof *desc, .flags = draw_once_in(p->d, 2) ? WEIR_GATHER_FROM_END : 0};
     desc->axis = (int32_t)(rank == 0 ? 0 : draw_int(p->d, -(int64_t)rank, (int64_t)rank - 1));
     int64_t n = rank == 0 ? 1 : table->desc.dims[axis_of(desc->axis, &table->desc)];
     uint32_t most = rank > 5 ? 2 : 3;
-    array *indices = add_input(p, draw_shape(p->d, WEIR_S32, (uint32_t)draw_int(p->d, 0, most), 40), SMALL);
-    for (size_t i = 0; i < indices->n; i++) indices->v[i] = n > 0 ? (double)draw_int(p->d, 0, n - 1) : 0;
+    array *indices = add_input(p, draw_shape(p->d, DRAW_OF(p->d, WEIR_S32, WEIR_S64), (uint32_t)draw_int(p->d, 0, most), 40), SMALL);
+    for (size_t i = 0; i < indices->n; i++) indices->v[i] = n > 0 ? (double)draw_int(p->d, desc->flags ? -n : 0, n - 1) : 0;
     if (indices->n > 0 && draw_once_in(p->d, 12)) {
-        indices->v[draw_bits(p->d) % indices->n] = draw_once_in(p->d, 2) ? -1 : (double)draw_int(p->d, n, INT32_MAX);
+        indices->v[draw_bits(p->d) % indices->n] = draw_once_in(p->d, 2) ? (double)(desc->flags ? -n - 1 : -1) : (double)draw_int(p->d, n, INT32_MAX);
     }
     if (draw_once_in(p->d, 40)) desc->axis = (int32_t)draw_int(p->d, -10, 10);
 }
 
 static verdict solve_gather(problem *p) {
     const weir_gather_desc *desc = &p->desc.gather;
-    if (p->num_in != 2 || p->in[1].desc.dtype != WEIR_S32) return REFUSED;
+    if (p->num_in != 2 || (p->in[1].desc.dtype != WEIR_S32 && p->in[1].desc.dtype != WEIR_S64)) return REFUSED;
     const array *table = &p->in[0], *indices = &p->in[1];
     int axis = axis_of(desc->axis, &table->desc);
     if (axis < 0 || table->desc.rank - 1 + indices->desc.rank > WEIR_MAX_RANK) return REFUSED;
@@ -318,13 +318,15 @@ static verdict solve_gather(problem *p) {
     size_t outer, len, inner;
     split(&table->desc, axis, &outer, &len, &inner);
     for (size_t i = 0; i < indices->n; i++) {
-        if (indices->v[i] >= 0 && indices->v[i] < (double)len) continue;
+        double least = desc->flags ? -(double)len : 0;
+        if (indices->v[i] >= least && indices->v[i] < (double)len) continue;
         return out->n == 0 ? EITHER : FAILS;
     }
     for (size_t o = 0; o < outer; o++) {
         for (size_t i = 0; i < indices->n; i++) {
             for (size_t k = 0; k < inner; k++) {
-                put(out, (o * indices->n + i) * inner + k, table->v[(o * len + (size_t)indices->v[i]) * inner + k], 0);
+                double at = indices->v[i] < 0 ? indices->v[i] + (double)len : indices->v[i];
+                put(out, (o * indices->n + i) * inner + k, table->v[(o * len + (size_t)at) * inner + k], 0);
             }
         }
     }

@@ -77,7 +77,7 @@ static bool is_norm(uint32_t op) {
 static void draw_reduce(problem *p) {
     weir_reduce_desc *desc = &p->desc.reduce;
     uint32_t op = (uint32_t)draw_int(p->d, draw_once_in(p->d, 40) ? 0 : 1, draw_once_in(p->d, 40) ? 13 : 11);
-    weir_dtype dtype = draw_once_in(p->d, 40) ? DRAW_OF(p->d, ALL_DTYPES) : DRAW_OF(p->d, FLOATS);
+    weir_dtype dtype = draw_once_in(p->d, 3) ? DRAW_OF(p->d, ALL_DTYPES) : DRAW_OF(p->d, FLOATS);
     bool any = op == WEIR_REDUCE_MIN || op == WEIR_REDUCE_MAX || op >= WEIR_REDUCE_ARGMAX;
     array *x = add_input(p, draw_shape(p->d, dtype, draw_rank(p->d), 20000), any ? SPECIAL : (contents)draw_int(p->d, SMALL, NORMAL));
     if (op == WEIR_REDUCE_MUL) {
@@ -86,6 +86,7 @@ static void draw_reduce(problem *p) {
     }
     *desc = (weir_reduce_desc){.struct_size = sizeof *desc, .op = op};
     if (draw_once_in(p->d, 2)) desc->flags = WEIR_REDUCE_KEEP_DIMS;
+    if (draw_once_in(p->d, op >= WEIR_REDUCE_ARGMAX ? 2 : 60)) desc->flags |= WEIR_REDUCE_S64_INDICES;
     desc->num_axes = (uint32_t)draw_int(p->d, 0, x->desc.rank);
     for (uint32_t i = 0, next = 0; i < desc->num_axes; i++) {
         /* In order, with gaps, some of them from the end. */
@@ -131,10 +132,33 @@ static double reduction(const weir_reduce_desc *desc, const double *v, size_t n,
     return y;
 }
 
+/* Of integers or truth values: exact, modulo 2^64. */
+static double whole_reduction(const weir_reduce_desc *desc, weir_dtype dtype, const double *v, size_t n) {
+    uint64_t sum = 0, product = 1;
+    double least = dtype == WEIR_BOOL ? 1 : INFINITY, most = dtype == WEIR_BOOL ? 0 : -INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        sum += (uint64_t)whole(v[i]);
+        product *= (uint64_t)whole(v[i]);
+        least = fmin(least, v[i]);
+        most = fmax(most, v[i]);
+    }
+    switch (desc->op) {
+    case WEIR_REDUCE_SUM: return wrapped(dtype, (int64_t)sum);
+    case WEIR_REDUCE_MEAN: return n == 0 ? 0 : (double)((int64_t)sum / (int64_t)n);
+    case WEIR_REDUCE_MIN: return least;
+    case WEIR_REDUCE_MAX: return most;
+    default: return wrapped(dtype, (int64_t)product);
+    }
+}
+
 static verdict solve_reduce(problem *p) {
     const weir_reduce_desc *desc = &p->desc.reduce;
     bool reduced[WEIR_MAX_RANK] = {false}, places = desc->op >= WEIR_REDUCE_ARGMAX;
-    if (p->num_in != 1 || desc->op < 1 || desc->op > WEIR_REDUCE_ARGMIN || !is_float(p->in[0].desc.dtype)) return REFUSED;
+    if (p->num_in != 1 || desc->op < 1 || desc->op > WEIR_REDUCE_ARGMIN) return REFUSED;
+    bool extreme = places || desc->op == WEIR_REDUCE_MIN || desc->op == WEIR_REDUCE_MAX;
+    weir_dtype dtype = p->in[0].desc.dtype;
+    if (dtype == WEIR_BOOL ? !extreme : is_integer(dtype) && is_norm(desc->op)) return REFUSED;
+    if ((desc->flags & WEIR_REDUCE_S64_INDICES) && !places) return REFUSED;
     if (desc->num_axes > WEIR_MAX_RANK || !(desc->eps >= 0)) return REFUSED;
     if (is_norm(desc->op) ? desc->p != 1 && desc->p != 2 : desc->p != 0 || desc->eps != 0) return REFUSED;
     const array *x = &p->in[0];
@@ -143,14 +167,14 @@ static verdict solve_reduce(problem *p) {
         if (axis < 0 || reduced[axis]) return REFUSED;
         reduced[axis] = true;
     }
-    weir_tensor_desc like = make_desc(places ? WEIR_S32 : x->desc.dtype, 0, 0, 0, 0);
+    weir_tensor_desc like = make_desc(!places ? dtype : desc->flags & WEIR_REDUCE_S64_INDICES ? WEIR_S64 : WEIR_S32, 0, 0, 0, 0);
     size_t n = 1, count = 1;
     for (uint32_t i = 0; i < x->desc.rank; i++) {
         if (desc->num_axes == 0) reduced[i] = true;
         if (reduced[i]) n *= (size_t)x->desc.dims[i];
         else count *= (size_t)x->desc.dims[i];
         if (!reduced[i]) like.dims[like.rank++] = x->desc.dims[i];
-        else if (desc->flags != 0) like.dims[like.rank++] = 1;
+        else if (desc->flags & WEIR_REDUCE_KEEP_DIMS) like.dims[like.rank++] = 1;
     }
     if (places && n == 0) return REFUSED;
     array *out = add_output(p, like);
@@ -172,7 +196,8 @@ static verdict solve_reduce(problem *p) {
     }
     for (size_t i = 0; i < count; i++) {
         double error = 0, y = places ? (double)best_of(sorted + i * n, n, 1, desc->op == WEIR_REDUCE_ARGMIN)
-                                     : reduction(desc, sorted + i * n, n, &error);
+                          : is_float(dtype) ? reduction(desc, sorted + i * n, n, &error)
+                                            : whole_reduction(desc, dtype, sorted + i * n, n);
         put(out, i, y, error);
     }
     return RIGHT;
@@ -267,9 +292,8 @@ static weir_status create_norm(weir_engine *engine, problem *p, weir_kernel **ou
 
 static void draw_cumsum(problem *p) {
     weir_cumsum_desc *desc = &p->desc.cumsum;
-    weir_dtype dtype = draw_once_in(p->d, 40) ? DRAW_OF(p->d, ALL_DTYPES) : DRAW_OF(p->d, WEIR_F32, WEIR_F16, WEIR_BF16, WEIR_S32);
-    bool is_integer = dtype == WEIR_S32;
-    const array *x = add_input(p, draw_shape(p->d, dtype, draw_rank(p->d), 20000), is_integer ? SMALL : (contents)draw_int(p->d, SMALL, SPECIAL));
+    weir_dtype dtype = draw_once_in(p->d, 40) ? DRAW_OF(p->d, ALL_DTYPES) : DRAW_OF(p->d, FLOATS, WEIR_S32, WEIR_S64);
+    const array *x = add_input(p, draw_shape(p->d, dtype, draw_rank(p->d), 20000), is_integer(dtype) ? SMALL : (contents)draw_int(p->d, SMALL, SPECIAL));
     *desc = (weir_cumsum_desc){.struct_size = sizeof *desc, .axis = draw_axis(p->d, &x->desc), .flags = draw_bits(p->d) & 3};
     if (draw_once_in(p->d, 60)) desc->flags |= 4;
 }
@@ -279,7 +303,7 @@ static verdict solve_cumsum(problem *p) {
     if (desc->flags > 3 || p->num_in != 1) return REFUSED;
     const array *x = &p->in[0];
     int axis = axis_of(desc->axis, &x->desc);
-    if ((!is_float(x->desc.dtype) && x->desc.dtype != WEIR_S32) || axis < 0) return REFUSED;
+    if ((!is_float(x->desc.dtype) && x->desc.dtype != WEIR_S32 && x->desc.dtype != WEIR_S64) || axis < 0) return REFUSED;
     array *out = add_output(p, x->desc);
     size_t outer, len, inner;
     split(&x->desc, axis, &outer, &len, &inner);

@@ -423,20 +423,24 @@ OFFSET(weir_eltwise_desc, alpha, 12);
 OFFSET(weir_eltwise_desc, beta, 16);
 OFFSET(weir_eltwise_desc, reserved, 20);
 
-SIZE(weir_binary_desc, 16);
+SIZE(weir_binary_desc, 24);
 OFFSET(weir_binary_desc, struct_size, 0);
 OFFSET(weir_binary_desc, op, 8);
 OFFSET(weir_binary_desc, reserved, 12);
+OFFSET(weir_binary_desc, rounding, 16);
+OFFSET(weir_binary_desc, overflow, 20);
 
 SIZE(weir_select_desc, 8);
 OFFSET(weir_select_desc, struct_size, 0);
 
-SIZE(weir_convert_desc, 24);
+SIZE(weir_convert_desc, 32);
 OFFSET(weir_convert_desc, struct_size, 0);
 OFFSET(weir_convert_desc, dtype, 8);
 OFFSET(weir_convert_desc, scale, 12);
 OFFSET(weir_convert_desc, shift, 16);
 OFFSET(weir_convert_desc, reserved, 20);
+OFFSET(weir_convert_desc, rounding, 24);
+OFFSET(weir_convert_desc, overflow, 28);
 
 SIZE(weir_quantize_desc, 24);
 OFFSET(weir_quantize_desc, struct_size, 0);
@@ -477,10 +481,11 @@ OFFSET(weir_reshape_desc, rank, 8);
 OFFSET(weir_reshape_desc, reserved, 12);
 OFFSET(weir_reshape_desc, dims, 16);
 
-SIZE(weir_gather_desc, 16);
+SIZE(weir_gather_desc, 24);
 OFFSET(weir_gather_desc, struct_size, 0);
 OFFSET(weir_gather_desc, axis, 8);
 OFFSET(weir_gather_desc, reserved, 12);
+OFFSET(weir_gather_desc, flags, 16);
 
 SIZE(weir_reduce_desc, 64);
 OFFSET(weir_reduce_desc, struct_size, 0);

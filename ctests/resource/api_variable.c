@@ -377,7 +377,7 @@ static void test_loop(weir_threadpool *pool, int32_t trips, int known) {
 
 /* Sums of every type that has them, the same as the kernel of that name gives. */
 static void test_types(void) {
-    const weir_dtype types[] = {WEIR_F32, WEIR_BF16, WEIR_F16, WEIR_S32, WEIR_S8, WEIR_U8};
+    const weir_dtype types[] = {WEIR_F32, WEIR_BF16, WEIR_F16, WEIR_S64, WEIR_S32, WEIR_S8, WEIR_U8};
     weir_engine *engine = make_engine(NULL);
     weir_stream *stream = make_stream(engine, WEIR_STREAM_DEFAULT, NULL, NULL);
     weir_binary_desc plus = {.struct_size = sizeof plus, .op = WEIR_BINARY_ADD};

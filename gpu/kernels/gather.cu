@@ -20,8 +20,8 @@ struct Gather {
     u32 count;
     // Units of a row, indices, and rows of the table in each of its blocks.
     u32 inner, num_indices, size;
-    // Whether the indices have 64 bits.
-    u32 wide, reserved_too;
+    // Whether the indices have 64 bits, and whether those below 0 count from the end.
+    u32 wide, from_end;
 };
 
 #define FOR_EACH(i, count) \
@@ -31,7 +31,9 @@ DEVICE i64 index_at(const Gather &p, u32 place) {
     return p.wide ? ((const i64 *)p.indices)[place] : (i64)((const int *)p.indices)[place];
 }
 
-DEVICE bool is_inside(const Gather &p, i64 index) { return index >= 0 && index < (i64)p.size; }
+// The row of an index.
+DEVICE i64 row_of(const Gather &p, i64 index) { return p.from_end && index < 0 ? index + (i64)p.size : index; }
+DEVICE bool is_inside(const Gather &p, i64 row) { return row >= 0 && row < (i64)p.size; }
 
 DEVICE void tell(const Gather &p, u32 place, i64 index) {
     // The memory is the host's: the driver has only this device's atomic operations meet there, and the host looks when all is over.
@@ -52,16 +54,16 @@ template <class T> DEVICE void gather(const Gather &p) {
     if (p.count == 0) {
         FOR_EACH(place, p.num_indices) {
             const i64 index = index_at(p, place);
-            if (!is_inside(p, index)) tell(p, place, index);
+            if (!is_inside(p, row_of(p, index))) tell(p, place, index);
         }
         return;
     }
     FOR_EACH(i, p.count) {
         const u32 row = i / p.inner, unit = i - row * p.inner;
         const u32 block = row / p.num_indices, place = row - block * p.num_indices;
-        const i64 index = index_at(p, place);
-        if (is_inside(p, index)) {
-            const i64 from = ((i64)block * p.size + index) * p.inner + unit;
+        const i64 index = index_at(p, place), found = row_of(p, index);
+        if (is_inside(p, found)) {
+            const i64 from = ((i64)block * p.size + found) * p.inner + unit;
             ((T *)p.y)[i] = ((const T *)p.table)[from];
         } else {
             clear(((T *)p.y)[i]);

@@ -69,7 +69,8 @@ extern "C" __global__ void __launch_bounds__(256) weir_turn_8(const __grid_const
 struct Pad {
     const void *x;
     void *y;
-    u32 count, mode, rank, value;
+    u32 count, mode, rank, reserved;
+    u64 value;
     u32 input[MAX_RANK], output[MAX_RANK], before[MAX_RANK];
 };
 

@@ -134,6 +134,79 @@ DEVICE float normal_cdf(float x) {
     return x < 0.0f ? tail : 1.0f - tail;
 }
 
+DEVICE float with_sign_of(float x, float other) { return FLOAT((BITS(x) & ~SIGN) | (BITS(other) & SIGN)); }
+
+DEVICE float erf_of(float x) {
+    float t = lesser_of(4.0f, absolute(x)), square = t * t, near = 8.382388e-5f, far = 1.950507e-4f;
+    near = fmaf(near, square, -8.145597e-4f);
+    near = fmaf(near, square, 0.005201286f);
+    near = fmaf(near, square, -0.0268595f);
+    near = fmaf(near, square, 0.11283697f);
+    near = fmaf(near, square, -0.37612635f);
+    near = fmaf(near, square, 0.12837917f);
+    far = fmaf(far, t, -0.003034716f);
+    far = fmaf(far, t, 0.022193875f);
+    far = fmaf(far, t, -0.103864916f);
+    far = fmaf(far, t, -0.63725597f);
+    far = fmaf(far, t, -1.1276332f);
+    far = fmaf(far, t, -2.0559186e-4f);
+    return with_sign_of(t < 0.92f ? fmaf(t, near, t) : 1.0f - exp_not_above_one(far), x);
+}
+
+// pi / 2 and pi as floats, and what these lack.
+#define RIGHT 1.57079637f
+#define RIGHT_REST -4.371139e-8f
+#define STRAIGHT 3.14159274f
+#define STRAIGHT_REST -8.742278e-8f
+
+DEVICE float atan_of(float x) {
+    float t = absolute(x), u = 1.0f < t ? 1.0f / t : t, square = u * u, tail = -0.0017935939f;
+    tail = fmaf(tail, square, 0.010914481f);
+    tail = fmaf(tail, square, -0.031177612f);
+    tail = fmaf(tail, square, 0.05795736f);
+    tail = fmaf(tail, square, -0.08403437f);
+    tail = fmaf(tail, square, 0.10952181f);
+    tail = fmaf(tail, square, -0.14264241f);
+    tail = fmaf(tail, square, 0.19998549f);
+    tail = fmaf(tail, square, -0.333333f);
+    float angle = fmaf(u * square, tail, u);
+    return with_sign_of(1.0f < t ? RIGHT - (angle - RIGHT_REST) : angle, x);
+}
+
+// The arcsine of t, or half of the arccosine if t is above 1/2.
+DEVICE float arc_of(float t) {
+    float square = 0.5f < t ? (1.0f - t) * 0.5f : t * t, u = 0.5f < t ? sqrtf(square) : t, tail = 0.042218547f;
+    tail = fmaf(tail, square, 0.024147611f);
+    tail = fmaf(tail, square, 0.045477096f);
+    tail = fmaf(tail, square, 0.074952416f);
+    tail = fmaf(tail, square, 0.16666754f);
+    return fmaf(u * square, tail, u);
+}
+
+DEVICE float asin_of(float x) {
+    float t = absolute(x), angle = arc_of(t);
+    return with_sign_of(0.5f < t ? RIGHT - (angle + angle - RIGHT_REST) : angle, x);
+}
+
+DEVICE float acos_of(float x) {
+    float t = absolute(x), angle = arc_of(t), twice = angle + angle;
+    if (!(0.5f < t)) return RIGHT - (with_sign_of(angle, x) - RIGHT_REST);
+    return x < 0.0f ? STRAIGHT - (twice - STRAIGHT_REST) : twice;
+}
+
+DEVICE float sinh_of(float x) {
+    float t = absolute(x), square = t * t, tail = 2.0377406e-4f, root = exp_of(t * 0.5f);
+    tail = fmaf(tail, square, 0.008330211f);
+    tail = fmaf(tail, square, 0.16666718f);
+    float far = root * 0.5f * root - 0.5f / (root * root);
+    return with_sign_of(t < 1.0f ? fmaf(t * square, tail, t) : far, x);
+}
+
+DEVICE float cosh_of(float x) {
+    float root = exp_of(absolute(x) * 0.5f);
+    return root * 0.5f * root + 0.5f / (root * root);
+}
+
 // x times a factor that vanishes where x goes to an infinity: zero there, not NaN.
 DEVICE float damped(float x, float factor) { return factor < FLOAT(1u) ? 0.0f : x * factor; }
 

@@ -9,6 +9,7 @@
 #define F16 5
 #define BF16 6
 #define BOOL 7
+#define S64 8
 
 DEVICE float widened_half(u16 half) {
     float x;
@@ -32,6 +33,7 @@ DEVICE u16 narrowed_bf16(float x) {
 
 // To nearest, ties to even, and what is too large or small is the greatest or least number; a NaN is 0.
 DEVICE int narrowed_int(float x) { return x != x ? 0 : __float2int_rn(x); }
+DEVICE i64 narrowed_long(float x) { return x != x ? 0 : __float2ll_rn(x); }
 DEVICE int narrowed_between(float x, float low, float high) {
     float number = x != x ? 0.0f : x;
     number = number > low ? number : low;
@@ -46,6 +48,7 @@ DEVICE float load(const void *from, u32 dtype, i64 at) {
     case S8: return (float)((const signed char *)from)[at];
     case F16: return widened_half(((const u16 *)from)[at]);
     case BF16: return widened_bf16(((const u16 *)from)[at]);
+    case S64: return (float)((const i64 *)from)[at];
     default: return ((const u8 *)from)[at] ? 1.0f : 0.0f;
     }
 }
@@ -58,6 +61,7 @@ DEVICE void store(void *to, u32 dtype, i64 at, float x) {
     case S8: ((signed char *)to)[at] = (signed char)narrowed_between(x, -128.0f, 127.0f); break;
     case F16: ((u16 *)to)[at] = narrowed_half(x); break;
     case BF16: ((u16 *)to)[at] = narrowed_bf16(x); break;
+    case S64: ((i64 *)to)[at] = narrowed_long(x); break;
     default: ((u8 *)to)[at] = x != 0.0f; break;
     }
 }

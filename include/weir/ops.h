@@ -215,7 +215,7 @@ typedef enum weir_binary_op_value {
   WEIR_BINARY_SUB = 2,
   /** a b. */
   WEIR_BINARY_MUL = 3,
-  /** a / b. */
+  /** a / b; of integers rounded as weir_binary_desc says. */
   WEIR_BINARY_DIV = 4,
   /** The lesser one; a NaN if one is NaN. */
   WEIR_BINARY_MIN = 5,
@@ -234,12 +234,19 @@ typedef enum weir_binary_op_value {
   /** a > b. */
   WEIR_BINARY_GT = 12,
   /** a >= b. */
-  WEIR_BINARY_GE = 13
+  WEIR_BINARY_GE = 13,
+  /**
+   * The remainder a - b q, where q is a / b rounded as weir_binary_desc says: with WEIR_ROUNDING_ZERO that of C
+   * (fmod and %), with the sign of a; with WEIR_ROUNDING_FLOOR that of Python and NumPy, with the sign of b; with
+   * WEIR_ROUNDING_NEAREST that of IEEE 754. Of floats a NaN if b is 0 or a is infinite.
+   */
+  WEIR_BINARY_REM = 14
 } weir_binary_op_value;
 
 /**
  * Unary functions of x, with the parameters alpha (a) and beta (b) of weir_eltwise_desc where the formula names them.
- * Infinities give the limits of the function, and a NaN stays a NaN.
+ * Infinities give the limits of the function, and a NaN stays a NaN. 1 / x is WEIR_ELTWISE_POW with a = 1 and b = -1,
+ * 1 / sqrt x with b = -0.5.
  */
 typedef enum weir_eltwise_op_value {
   /** x where x >= 0, else a x: the rectifier, and with a > 0 the leaky one. */
@@ -283,8 +290,52 @@ typedef enum weir_eltwise_op_value {
   /** x tanh(ln(1 + e^x)). */
   WEIR_ELTWISE_MISH = 20,
   /** ln(1 + e^(a x)) / a; a is not 0. */
-  WEIR_ELTWISE_SOFTPLUS = 21
+  WEIR_ELTWISE_SOFTPLUS = 21,
+  /** The error function. */
+  WEIR_ELTWISE_ERF = 22,
+  /** The greatest integer that is not above x. */
+  WEIR_ELTWISE_FLOOR = 23,
+  /** The least integer that is not below x. */
+  WEIR_ELTWISE_CEIL = 24,
+  /** x without what is behind the point. */
+  WEIR_ELTWISE_TRUNC = 25,
+  /** 1 above 0, -1 below 0, and 0 for 0. */
+  WEIR_ELTWISE_SIGN = 26,
+  /** sin x; a NaN for an infinity. */
+  WEIR_ELTWISE_SIN = 27,
+  /** cos x; a NaN for an infinity. */
+  WEIR_ELTWISE_COS = 28,
+  /** tan x; a NaN for an infinity. */
+  WEIR_ELTWISE_TAN = 29,
+  /** The angle from -pi / 2 to pi / 2 whose sine x is; a NaN outside of -1 to 1. */
+  WEIR_ELTWISE_ASIN = 30,
+  /** The angle from 0 to pi whose cosine x is; a NaN outside of -1 to 1. */
+  WEIR_ELTWISE_ACOS = 31,
+  /** The angle from -pi / 2 to pi / 2 whose tangent x is. */
+  WEIR_ELTWISE_ATAN = 32,
+  /** (e^x - e^-x) / 2. */
+  WEIR_ELTWISE_SINH = 33,
+  /** (e^x + e^-x) / 2. */
+  WEIR_ELTWISE_COSH = 34
 } weir_eltwise_op_value;
+
+/** How a number becomes an integer. */
+typedef enum weir_rounding_value {
+  /** What is behind the point is left out, as C does: 2.7 is 2, and -2.7 is -2. */
+  WEIR_ROUNDING_ZERO = 0,
+  /** The nearest one, the even one of two: 2.5 is 2, and 3.5 is 4. */
+  WEIR_ROUNDING_NEAREST = 1,
+  /** The greatest one that is not above it: 2.7 is 2, and -2.7 is -3. */
+  WEIR_ROUNDING_FLOOR = 2
+} weir_rounding_value;
+
+/** What becomes of an integer that is too large or too small for its type. */
+typedef enum weir_overflow_value {
+  /** Its lowest bits, in two's complement: 200 + 100 is 44 as u8. */
+  WEIR_OVERFLOW_WRAP = 0,
+  /** The greatest or the least one of the type: 200 + 100 is 255 as u8. */
+  WEIR_OVERFLOW_SATURATE = 1
+} weir_overflow_value;
 
 /** Flags of weir_quantize_desc. */
 typedef enum weir_quantize_flags {
@@ -317,15 +368,22 @@ typedef struct weir_eltwise_desc {
 /** A binary elementwise function: one of enum weir_binary_op_value. */
 typedef uint32_t weir_binary_op;
 
+/** A rounding: one of enum weir_rounding_value. */
+typedef uint32_t weir_rounding;
+
+/** An overflow: one of enum weir_overflow_value. */
+typedef uint32_t weir_overflow;
+
 /**
  * Binary elementwise kernel with broadcasting: shapes are aligned at the last dimension, and a
- * dimension of 1 is broadcast. Inputs: a and b, both f32, bf16, f16, s32, s8 or u8; for WEIR_BINARY_EQ and the other
- * comparisons also bool. Output: of the same type, or bool if the function compares; it may be the memory of an
- * operand that has the output's shape and type.
+ * dimension of 1 is broadcast. Inputs: a and b, both f32, bf16, f16, s64, s32, s8 or u8; for WEIR_BINARY_EQ and the
+ * other comparisons, WEIR_BINARY_MIN (and) and WEIR_BINARY_MAX (or) also bool. Output: of the same type, or bool if
+ * the function compares; it may be the memory of an operand that has the output's shape and type.
  *
- * Floats and bytes are computed in f32. Bytes saturate and are rounded to nearest, ties to even; a quotient that is a
- * NaN is 0 as an integer. s32 is computed exactly and wraps around; its quotients are those of f64, rounded and
- * saturated in the same way. Integers have no WEIR_BINARY_POW.
+ * Floats are computed in f32. Integers are computed exactly: quotients are rounded toward zero, as in C, and what the
+ * type cannot hold wraps around, as in NumPy, unless `rounding` and `overflow` say otherwise. An integer divided by 0
+ * is 0, or, with WEIR_OVERFLOW_SATURATE, the greatest or the least integer for a above or below 0; its remainder is 0.
+ * Integers have no WEIR_BINARY_POW.
  */
 typedef struct weir_binary_desc {
   /** sizeof(weir_binary_desc) of the caller's header. */
@@ -334,11 +392,18 @@ typedef struct weir_binary_desc {
   weir_binary_op op;
   /** Reserved, 0. */
   uint32_t reserved;
+  /**
+   * How quotients are rounded, those of integers and of WEIR_BINARY_REM: one of weir_rounding_value. Other functions
+   * do not look at it.
+   */
+  weir_rounding rounding;
+  /** What becomes of integers that the type cannot hold: one of weir_overflow_value. Floats do not look at it. */
+  weir_overflow overflow;
 } weir_binary_desc;
 
 /**
  * Elementwise choice: a where the condition holds, else b, with broadcasting of all three as in weir_binary_desc.
- * Inputs: condition, bool; a and b of one type, any but s64. Output: of that type.
+ * Inputs: condition, bool; a and b of one type, which may be any. Output: of that type.
  */
 typedef struct weir_select_desc {
   /** sizeof(weir_select_desc) of the caller's header. */
@@ -346,15 +411,18 @@ typedef struct weir_select_desc {
 } weir_select_desc;
 
 /**
- * Conversion to another storage type: x scale + shift, between all types but s64. Input: x. Output: the same shape.
+ * Conversion to another storage type: x scale + shift, between all types. Input: x. Output: the same shape.
  *
- * Computed in f32. An integer is rounded to nearest, ties to even, and saturates; a NaN becomes 0; as a bool
- * everything but 0 becomes 1. With scale 1 and shift 0, values that both types can hold are exact, in s32 too.
+ * With scale 1 and shift 0 the value itself is converted: values that both types can hold are exact, in s32 and s64
+ * too, and an integer that the new type cannot hold wraps around, as in C and NumPy, unless `overflow` says otherwise.
+ * All else is computed in f32. A float becomes an integer by leaving out what is behind the point, as in C, unless
+ * `rounding` says otherwise; beyond the type it becomes the greatest or the least integer, and a NaN becomes 0. As a
+ * bool everything but 0 becomes 1. What a float type cannot hold is rounded to nearest, ties to even.
  */
 typedef struct weir_convert_desc {
   /** sizeof(weir_convert_desc) of the caller's header. */
   size_t struct_size;
-  /** The type of the output, not s64. */
+  /** The type of the output. */
   weir_dtype dtype;
   /** The factor; 0 stands for 1. */
   float scale;
@@ -362,6 +430,13 @@ typedef struct weir_convert_desc {
   float shift;
   /** Reserved, 0. */
   uint32_t reserved;
+  /** How a float becomes an integer: one of weir_rounding_value. Other conversions do not look at it. */
+  weir_rounding rounding;
+  /**
+   * What becomes of an integer that the new type, of integers too, cannot hold: one of weir_overflow_value. Other
+   * conversions do not look at it.
+   */
+  weir_overflow overflow;
 } weir_convert_desc;
 
 /**
@@ -399,7 +474,7 @@ weir_status weir_kernel_create_eltwise(weir_engine *engine,
 /**
  * Creates a binary elementwise function, see weir_binary_desc.
  *
- * Errors: INVALID_ARGUMENT (unknown op, reserved not 0).
+ * Errors: INVALID_ARGUMENT (unknown op, rounding or overflow, reserved not 0).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -419,7 +494,7 @@ weir_status weir_kernel_create_select(weir_engine *engine,
 /**
  * Creates a conversion to another storage type, see weir_convert_desc.
  *
- * Errors: INVALID_ARGUMENT (dtype, scale or shift that is NaN, reserved not 0).
+ * Errors: INVALID_ARGUMENT (dtype, scale or shift that is NaN, unknown rounding or overflow, reserved not 0).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -443,6 +518,12 @@ weir_status weir_kernel_create_quantize(weir_engine *engine,
 /* ---- Data movement ------------------------------------------------------------------------------------------------
  * Kernels that move elements and compute nothing.
  */
+
+/** Flags of weir_gather_desc. */
+typedef enum weir_gather_flags {
+  /** Indices below 0 count from the end of the axis: -1 is the last row. */
+  WEIR_GATHER_FROM_END = 1
+} weir_gather_flags;
 
 /** Contents of a margin. */
 typedef enum weir_pad_mode_value {
@@ -488,8 +569,11 @@ typedef struct weir_concat_desc {
  * Slice of a tensor: in each dimension the elements from begin on, at a distance of step, up to end, which is
  * excluded.
  *
- * Negative positions count from the end. Positions outside of the tensor are clamped: INT64_MAX as end means "to the
- * last", and with a negative step INT64_MIN means "to the first". Input: x. Output: the slice.
+ * Positions are those of Python and NumPy. Negative ones count from the end; those that are outside of the tensor even
+ * so are clamped to the place next to its first or its last element: INT64_MAX as end means "to the last", and with a
+ * negative step INT64_MIN means "to the first". A slice that begins there and goes away from the tensor has no
+ * elements: with a negative step it begins below the first one, with a positive step behind the last one. (ONNX begins
+ * at the first one in the former case.) Input: x. Output: the slice.
  */
 typedef struct weir_slice_desc {
   /** sizeof(weir_slice_desc) of the caller's header. */
@@ -553,8 +637,9 @@ typedef struct weir_reshape_desc {
  * Gather: rows of a table by their indices, as for an embedding.
  *
  * Inputs: table; indices, s32 or s64, of any shape. Output: the table with the indices' shape in place of the axis. A
- * call with an index below 0 or beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing. On a CUDA
- * engine that is a late failure of the stream or run, and the rows of such indices are zeros.
+ * call with an index below 0 or beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing. With
+ * WEIR_GATHER_FROM_END an index below 0 counts from the end of the axis, as in NumPy. On a CUDA engine that is a late
+ * failure of the stream or run, and the rows of such indices are zeros.
  */
 typedef struct weir_gather_desc {
   /** sizeof(weir_gather_desc) of the caller's header. */
@@ -563,6 +648,8 @@ typedef struct weir_gather_desc {
   int32_t axis;
   /** Reserved, 0. */
   int32_t reserved;
+  /** OR of weir_gather_flags. */
+  uint64_t flags;
 } weir_gather_desc;
 
 /**
@@ -630,7 +717,7 @@ weir_status weir_kernel_create_reshape(weir_engine *engine,
 /**
  * Creates a gather, see weir_gather_desc. NULL desc = axis -1.
  *
- * Errors: INVALID_ARGUMENT (reserved not 0); OUT_OF_RANGE (axis outside -8..7).
+ * Errors: INVALID_ARGUMENT (reserved not 0, unknown flags); OUT_OF_RANGE (axis outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -682,15 +769,21 @@ typedef enum weir_norm_flags {
 
 /** Reductions. A NaN among the elements gives a NaN. */
 typedef enum weir_reduce_op_value {
-  /** The sum; 0 for no elements. */
+  /** The sum; 0 for no elements. Of integers it wraps around. */
   WEIR_REDUCE_SUM = 1,
-  /** The sum divided by the number of elements; a NaN for no elements. */
+  /**
+   * The sum divided by the number of elements; a NaN for no elements. Of integers the sum is one of 64 bits, and the
+   * quotient is rounded toward zero; 0 for no elements.
+   */
   WEIR_REDUCE_MEAN = 2,
-  /** The least element; infinity for no elements. */
+  /** The least element; infinity for no elements, or the greatest number of the type. Of bools whether all hold. */
   WEIR_REDUCE_MIN = 3,
-  /** The greatest element; minus infinity for no elements. */
+  /**
+   * The greatest element; minus infinity for no elements, or the least number of the type. Of bools whether any
+   * holds.
+   */
   WEIR_REDUCE_MAX = 4,
-  /** The product; 1 for no elements. */
+  /** The product; 1 for no elements. Of integers it wraps around. */
   WEIR_REDUCE_MUL = 5,
   /** With s the sum of |x| to the power of p: the root of max(s, eps). */
   WEIR_REDUCE_NORM_MAX = 6,
@@ -701,8 +794,8 @@ typedef enum weir_reduce_op_value {
   /** s + eps. */
   WEIR_REDUCE_NORM_POWER_SUM = 9,
   /**
-   * Index of the greatest element, as s32, among those that are reduced to one, in their order in memory. The first
-   * of equals, and the first NaN if there is one. Refused for no elements.
+   * Index of the greatest element, as s32 or s64, among those that are reduced to one, in their order in memory. The
+   * first of equals, and the first NaN if there is one. Refused for no elements.
    */
   WEIR_REDUCE_ARGMAX = 10,
   /** Index of the least element, likewise. */
@@ -712,7 +805,9 @@ typedef enum weir_reduce_op_value {
 /** Flags of weir_reduce_desc. */
 typedef enum weir_reduce_flags {
   /** The reduced axes stay, with one element each. */
-  WEIR_REDUCE_KEEP_DIMS = 1
+  WEIR_REDUCE_KEEP_DIMS = 1,
+  /** WEIR_REDUCE_ARGMAX and WEIR_REDUCE_ARGMIN give s64, as other frameworks do. */
+  WEIR_REDUCE_S64_INDICES = 2
 } weir_reduce_flags;
 
 /** Flags of weir_softmax_desc. */
@@ -740,10 +835,12 @@ typedef struct weir_softmax_desc {
 typedef uint32_t weir_reduce_op;
 
 /**
- * Reduces some dimensions, each to one element. f32, f16 and bf16; computed in f32 or wider, in an order that depends
- * only on the shape.
+ * Reduces some dimensions, each to one element. Floats are computed in f32 or wider, in an order that depends only on
+ * the shape; integers are computed exactly.
  *
- * Input: x. Output: the shape of x without the axes, or with 1 in their place; of the type of x, or s32 for indices.
+ * Input: x, f32, f16 or bf16; without the norms also s64, s32, s8 or u8; for WEIR_REDUCE_MIN, WEIR_REDUCE_MAX and
+ * indices also bool. Output: the shape of x without the axes, or with 1 in their place; of the type of x; indices are
+ * s32, or s64 with WEIR_REDUCE_S64_INDICES.
  */
 typedef struct weir_reduce_desc {
   /** sizeof(weir_reduce_desc) of the caller's header. */
@@ -792,9 +889,9 @@ typedef struct weir_norm_desc {
 } weir_norm_desc;
 
 /**
- * Cumulative sum: each element is the sum of those of x up to its place along one axis. Input: x, f32, f16, bf16 or
- * s32. Output: as x. Floats are added in f64, in the order of the axis, and each sum is rounded to f32, and
- * from there to f16 or bf16; s32 wraps around.
+ * Cumulative sum: each element is the sum of those of x up to its place along one axis. Input: x, f32, f16, bf16,
+ * s32 or s64. Output: as x. Floats are added in f64, in the order of the axis, and each sum is rounded to f32, and
+ * from there to f16 or bf16; s32 and s64 wrap around.
  */
 typedef struct weir_cumsum_desc {
   /** sizeof(weir_cumsum_desc) of the caller's header. */
@@ -823,7 +920,8 @@ weir_status weir_kernel_create_softmax(weir_engine *engine,
  * Creates a reduction, see weir_reduce_desc.
  *
  * Errors: INVALID_ARGUMENT (unknown flags, unknown op, p of a norm other than 1 and 2, eps below 0 or a NaN, p or
- * eps of a reduction other than a norm); OUT_OF_RANGE (num_axes above WEIR_MAX_RANK, an axis outside -8..7).
+ * eps of a reduction other than a norm, WEIR_REDUCE_S64_INDICES where the results are no indices); OUT_OF_RANGE
+ * (num_axes above WEIR_MAX_RANK, an axis outside -8..7).
  */
 WEIR_API
 WEIR_NODISCARD

@@ -232,7 +232,7 @@ typedef enum weir_variable_op_value {
    */
   WEIR_VARIABLE_ASSIGN = 2,
   /**
-   * As ASSIGN, and the input is added to the value: f32, bf16, f16, s32, s8, u8, with the sums of
+   * As ASSIGN, and the input is added to the value: f32, bf16, f16, s64, s32, s8, u8, with the sums of
    * weir_kernel_create_binary. Concurrent additions of several nodes are all included, in some order, which may show
    * in floating point.
    */

@@ -902,7 +902,8 @@ typedef enum weir_binary_op_value {
   WEIR_BINARY_LT = 10,
   WEIR_BINARY_LE = 11,
   WEIR_BINARY_GT = 12,
-  WEIR_BINARY_GE = 13
+  WEIR_BINARY_GE = 13,
+  WEIR_BINARY_REM = 14
 } weir_binary_op_value;
 typedef enum weir_eltwise_op_value {
   WEIR_ELTWISE_RELU = 1,
@@ -925,8 +926,30 @@ typedef enum weir_eltwise_op_value {
   WEIR_ELTWISE_HARDSWISH = 18,
   WEIR_ELTWISE_ROUND = 19,
   WEIR_ELTWISE_MISH = 20,
-  WEIR_ELTWISE_SOFTPLUS = 21
+  WEIR_ELTWISE_SOFTPLUS = 21,
+  WEIR_ELTWISE_ERF = 22,
+  WEIR_ELTWISE_FLOOR = 23,
+  WEIR_ELTWISE_CEIL = 24,
+  WEIR_ELTWISE_TRUNC = 25,
+  WEIR_ELTWISE_SIGN = 26,
+  WEIR_ELTWISE_SIN = 27,
+  WEIR_ELTWISE_COS = 28,
+  WEIR_ELTWISE_TAN = 29,
+  WEIR_ELTWISE_ASIN = 30,
+  WEIR_ELTWISE_ACOS = 31,
+  WEIR_ELTWISE_ATAN = 32,
+  WEIR_ELTWISE_SINH = 33,
+  WEIR_ELTWISE_COSH = 34
 } weir_eltwise_op_value;
+typedef enum weir_rounding_value {
+  WEIR_ROUNDING_ZERO = 0,
+  WEIR_ROUNDING_NEAREST = 1,
+  WEIR_ROUNDING_FLOOR = 2
+} weir_rounding_value;
+typedef enum weir_overflow_value {
+  WEIR_OVERFLOW_WRAP = 0,
+  WEIR_OVERFLOW_SATURATE = 1
+} weir_overflow_value;
 typedef enum weir_quantize_flags {
   WEIR_QUANTIZE_ZERO_POINT = 1,
   WEIR_QUANTIZE_DEQUANTIZE = 2
@@ -940,10 +963,14 @@ typedef struct weir_eltwise_desc {
   uint32_t reserved;
 } weir_eltwise_desc;
 typedef uint32_t weir_binary_op;
+typedef uint32_t weir_rounding;
+typedef uint32_t weir_overflow;
 typedef struct weir_binary_desc {
   size_t struct_size;
   weir_binary_op op;
   uint32_t reserved;
+  weir_rounding rounding;
+  weir_overflow overflow;
 } weir_binary_desc;
 typedef struct weir_select_desc {
   size_t struct_size;
@@ -954,6 +981,8 @@ typedef struct weir_convert_desc {
   float scale;
   float shift;
   uint32_t reserved;
+  weir_rounding rounding;
+  weir_overflow overflow;
 } weir_convert_desc;
 typedef struct weir_quantize_desc {
   size_t struct_size;
@@ -981,6 +1010,9 @@ weir_status weir_kernel_create_quantize(weir_engine *engine,
                                         const weir_quantize_desc *desc,
                                         const weir_kernel_options *options,
                                         weir_kernel **out_kernel);
+typedef enum weir_gather_flags {
+  WEIR_GATHER_FROM_END = 1
+} weir_gather_flags;
 typedef enum weir_pad_mode_value {
   WEIR_PAD_CONSTANT = 0,
   WEIR_PAD_REFLECT = 1,
@@ -1024,6 +1056,7 @@ typedef struct weir_gather_desc {
   size_t struct_size;
   int32_t axis;
   int32_t reserved;
+  uint64_t flags;
 } weir_gather_desc;
 weir_status weir_kernel_create_transpose(weir_engine *engine,
                                          const weir_transpose_desc *desc,
@@ -1077,7 +1110,8 @@ typedef enum weir_reduce_op_value {
   WEIR_REDUCE_ARGMIN = 11
 } weir_reduce_op_value;
 typedef enum weir_reduce_flags {
-  WEIR_REDUCE_KEEP_DIMS = 1
+  WEIR_REDUCE_KEEP_DIMS = 1,
+  WEIR_REDUCE_S64_INDICES = 2
 } weir_reduce_flags;
 typedef enum weir_softmax_flags {
   WEIR_SOFTMAX_LOG = 1

@@ -170,6 +170,10 @@ fn operators_are_made_by_their_settings() {
     assert_eq!(less.as_slice::<bool>().unwrap(), [false; 6]);
     let whole = run(Kernel::new(&cpu, &ops::Convert::new(DType::I32)), &[&a]);
     assert_eq!(whole.as_slice::<i32>().unwrap(), [1, 2, 3, 4, 5, 6]);
+    let nearest = ops::Convert { rounding: ops::Rounding::Nearest, scale: 0.3, ..ops::Convert::new(DType::I64) };
+    assert_eq!(run(Kernel::new(&cpu, &nearest), &[&a]).as_slice::<i64>().unwrap(), [0, 1, 1, 1, 2, 2]);
+    let thirds = ops::Binary { rounding: ops::Rounding::Floor, ..ops::Binary::new(ops::BinaryOp::Rem) };
+    assert_eq!(run(Kernel::new(&cpu, &thirds), &[&whole, &whole]).as_slice::<i32>().unwrap(), [0; 6]);
     let rows = run(Kernel::new(&cpu, &ops::Softmax::default()), &[&a]);
     assert!((rows.as_slice::<f32>().unwrap()[..3].iter().sum::<f32>() - 1.0).abs() < 1e-6);
 }

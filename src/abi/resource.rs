@@ -85,7 +85,7 @@ pub enum weir_variable_op_value {
     /// One input like the variable, its new value; no output. A write that has begun is completed, even if the run is
     /// cancelled.
     WEIR_VARIABLE_ASSIGN = 2,
-    /// As ASSIGN, and the input is added to the value: f32, bf16, f16, s32, s8, u8, with the sums of
+    /// As ASSIGN, and the input is added to the value: f32, bf16, f16, s64, s32, s8, u8, with the sums of
     /// weir_kernel_create_binary. Concurrent additions of several nodes are all included, in some order, which may show
     /// in floating point.
     WEIR_VARIABLE_ASSIGN_ADD = 3,

@@ -28,8 +28,7 @@ pub enum weir_dtype_value {
     WEIR_BF16 = 6,
     /// One byte, 0 or 1.
     WEIR_BOOL = 7,
-    /// Signed 64-bit integer, two's complement: for keys of tables, indices of gather, and data movement kernels
-    /// (transpose, concat, slice, reshape, gather). No kernel computes with it.
+    /// Signed 64-bit integer, two's complement.
     WEIR_S64 = 8,
 }
 

@@ -1,12 +1,13 @@
 //! Creates a binary elementwise function, see weir_binary_desc.
 //!
-//! Errors: INVALID_ARGUMENT (unknown op, reserved not 0).
+//! Errors: INVALID_ARGUMENT (unknown op, rounding or overflow, reserved not 0).
 //!
 //! Chapter: Elementwise.
 #![forbid(unsafe_code)]
 
 use super::broadcast;
 use super::check::{reserved, value_of};
+use super::number::{weir_overflow, weir_overflow_value, weir_rounding, weir_rounding_value};
 use super::operator::{Operator, PackedShape};
 use super::signature;
 use crate::base::{Desc, Result, dtype};
@@ -24,7 +25,7 @@ pub enum weir_binary_op_value {
     WEIR_BINARY_SUB = 2,
     /// a b.
     WEIR_BINARY_MUL = 3,
-    /// a / b.
+    /// a / b; of integers rounded as weir_binary_desc says.
     WEIR_BINARY_DIV = 4,
     /// The lesser one; a NaN if one is NaN.
     WEIR_BINARY_MIN = 5,
@@ -44,16 +45,21 @@ pub enum weir_binary_op_value {
     WEIR_BINARY_GT = 12,
     /// a >= b.
     WEIR_BINARY_GE = 13,
+    /// The remainder a - b q, where q is a / b rounded as weir_binary_desc says: with WEIR_ROUNDING_ZERO that of C
+    /// (fmod and %), with the sign of a; with WEIR_ROUNDING_FLOOR that of Python and NumPy, with the sign of b; with
+    /// WEIR_ROUNDING_NEAREST that of IEEE 754. Of floats a NaN if b is 0 or a is infinite.
+    WEIR_BINARY_REM = 14,
 }
 
 /// Binary elementwise kernel with broadcasting: shapes are aligned at the last dimension, and a
-/// dimension of 1 is broadcast. Inputs: a and b, both f32, bf16, f16, s32, s8 or u8; for WEIR_BINARY_EQ and the other
-/// comparisons also bool. Output: of the same type, or bool if the function compares; it may be the memory of an
-/// operand that has the output's shape and type.
+/// dimension of 1 is broadcast. Inputs: a and b, both f32, bf16, f16, s64, s32, s8 or u8; for WEIR_BINARY_EQ and the
+/// other comparisons, WEIR_BINARY_MIN (and) and WEIR_BINARY_MAX (or) also bool. Output: of the same type, or bool if
+/// the function compares; it may be the memory of an operand that has the output's shape and type.
 ///
-/// Floats and bytes are computed in f32. Bytes saturate and are rounded to nearest, ties to even; a quotient that is a
-/// NaN is 0 as an integer. s32 is computed exactly and wraps around; its quotients are those of f64, rounded and
-/// saturated in the same way. Integers have no WEIR_BINARY_POW.
+/// Floats are computed in f32. Integers are computed exactly: quotients are rounded toward zero, as in C, and what the
+/// type cannot hold wraps around, as in NumPy, unless `rounding` and `overflow` say otherwise. An integer divided by 0
+/// is 0, or, with WEIR_OVERFLOW_SATURATE, the greatest or the least integer for a above or below 0; its remainder is 0.
+/// Integers have no WEIR_BINARY_POW.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_binary_desc {
@@ -63,12 +69,18 @@ pub struct weir_binary_desc {
     pub op: weir_binary_op,
     /// Reserved, 0.
     pub reserved: u32,
+    /// How quotients are rounded, those of integers and of WEIR_BINARY_REM: one of weir_rounding_value. Other functions
+    /// do not look at it.
+    pub rounding: weir_rounding,
+    /// What becomes of integers that the type cannot hold: one of weir_overflow_value. Floats do not look at it.
+    pub overflow: weir_overflow,
 }
 
 impl weir_binary_op_value {
     /// Whether the result is a truth value.
     pub fn compares(self) -> bool {
-        self as u32 >= weir_binary_op_value::WEIR_BINARY_EQ as u32
+        use weir_binary_op_value::*;
+        (WEIR_BINARY_EQ as u32..=WEIR_BINARY_GE as u32).contains(&(self as u32))
     }
 }
 
@@ -76,12 +88,22 @@ impl weir_binary_op_value {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Binary {
     pub op: weir_binary_op_value,
+    pub rounding: weir_rounding_value,
+    pub overflow: weir_overflow_value,
 }
 
 impl Binary {
-    /// The function in the form of C.
+    /// A function with the defaults of C.
+    pub const fn of(op: weir_binary_op_value) -> Binary {
+        use weir_overflow_value::WEIR_OVERFLOW_WRAP;
+        use weir_rounding_value::WEIR_ROUNDING_ZERO;
+        Binary { op, rounding: WEIR_ROUNDING_ZERO, overflow: WEIR_OVERFLOW_WRAP }
+    }
+
+    /// The same in the form of C.
     pub fn desc(op: weir_binary_op_value) -> weir_binary_desc {
-        weir_binary_desc { struct_size: size_of::<weir_binary_desc>(), op: op as u32, reserved: 0 }
+        let struct_size = size_of::<weir_binary_desc>();
+        weir_binary_desc { struct_size, op: op as u32, reserved: 0, rounding: 0, overflow: 0 }
     }
 }
 
@@ -94,9 +116,11 @@ impl Operator for Binary {
         let op = value_of!("op", desc.op, weir_binary_op_value {
             WEIR_BINARY_ADD, WEIR_BINARY_SUB, WEIR_BINARY_MUL, WEIR_BINARY_DIV, WEIR_BINARY_MIN, WEIR_BINARY_MAX,
             WEIR_BINARY_POW, WEIR_BINARY_EQ, WEIR_BINARY_NE, WEIR_BINARY_LT, WEIR_BINARY_LE, WEIR_BINARY_GT,
-            WEIR_BINARY_GE,
+            WEIR_BINARY_GE, WEIR_BINARY_REM,
         })?;
-        Ok(Binary { op })
+        let (rounding, overflow) =
+            (weir_rounding_value::of(desc.rounding)?, weir_overflow_value::of(desc.overflow)?);
+        Ok(Binary { op, rounding, overflow })
     }
 
     fn name(&self) -> &'static str {
@@ -115,6 +139,7 @@ impl Operator for Binary {
             WEIR_BINARY_LE => "le",
             WEIR_BINARY_GT => "gt",
             WEIR_BINARY_GE => "ge",
+            WEIR_BINARY_REM => "rem",
         }
     }
 
@@ -123,11 +148,13 @@ impl Operator for Binary {
     }
 
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {
-        signature::check_computes(inputs)?;
         let is_power = self.op == weir_binary_op_value::WEIR_BINARY_POW;
         let taken = match inputs[0].dtype {
             dtype::F32 | dtype::BF16 | dtype::F16 => true,
-            dtype::BOOL => self.op.compares(),
+            dtype::BOOL => {
+                use weir_binary_op_value::*;
+                self.op.compares() || matches!(self.op, WEIR_BINARY_MIN | WEIR_BINARY_MAX)
+            }
             _ => !is_power,
         };
         if !taken {

@@ -10,9 +10,9 @@ use super::operator::{Operator, PackedShape};
 use super::signature;
 use crate::base::{Desc, Result, dtype};
 
-/// Cumulative sum: each element is the sum of those of x up to its place along one axis. Input: x, f32, f16, bf16 or
-/// s32. Output: as x. Floats are added in f64, in the order of the axis, and each sum is rounded to f32, and
-/// from there to f16 or bf16; s32 wraps around.
+/// Cumulative sum: each element is the sum of those of x up to its place along one axis. Input: x, f32, f16, bf16,
+/// s32 or s64. Output: as x. Floats are added in f64, in the order of the axis, and each sum is rounded to f32, and
+/// from there to f16 or bf16; s32 and s64 wrap around.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_cumsum_desc {
@@ -59,8 +59,8 @@ impl Operator for Cumsum {
     }
 
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {
-        if ![dtype::F32, dtype::F16, dtype::BF16, dtype::S32].contains(&inputs[0].dtype) {
-            return Err(signature::mismatch("input", 0, "f32, f16, bf16 or s32 elements", &inputs[0]));
+        if ![dtype::F32, dtype::F16, dtype::BF16, dtype::S32, dtype::S64].contains(&inputs[0].dtype) {
+            return Err(signature::mismatch("input", 0, "f32, f16, bf16, s32 or s64 elements", &inputs[0]));
         }
         signature::axis(self.axis, &inputs[0])?;
         Ok(inputs[0])

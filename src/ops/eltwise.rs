@@ -15,7 +15,8 @@ use crate::base::{Desc, Error, Result};
 pub type weir_eltwise_op = u32;
 
 /// Unary functions of x, with the parameters alpha (a) and beta (b) of weir_eltwise_desc where the formula names them.
-/// Infinities give the limits of the function, and a NaN stays a NaN.
+/// Infinities give the limits of the function, and a NaN stays a NaN. 1 / x is WEIR_ELTWISE_POW with a = 1 and b = -1,
+/// 1 / sqrt x with b = -0.5.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_eltwise_op_value {
@@ -61,6 +62,32 @@ pub enum weir_eltwise_op_value {
     WEIR_ELTWISE_MISH = 20,
     /// ln(1 + e^(a x)) / a; a is not 0.
     WEIR_ELTWISE_SOFTPLUS = 21,
+    /// The error function.
+    WEIR_ELTWISE_ERF = 22,
+    /// The greatest integer that is not above x.
+    WEIR_ELTWISE_FLOOR = 23,
+    /// The least integer that is not below x.
+    WEIR_ELTWISE_CEIL = 24,
+    /// x without what is behind the point.
+    WEIR_ELTWISE_TRUNC = 25,
+    /// 1 above 0, -1 below 0, and 0 for 0.
+    WEIR_ELTWISE_SIGN = 26,
+    /// sin x; a NaN for an infinity.
+    WEIR_ELTWISE_SIN = 27,
+    /// cos x; a NaN for an infinity.
+    WEIR_ELTWISE_COS = 28,
+    /// tan x; a NaN for an infinity.
+    WEIR_ELTWISE_TAN = 29,
+    /// The angle from -pi / 2 to pi / 2 whose sine x is; a NaN outside of -1 to 1.
+    WEIR_ELTWISE_ASIN = 30,
+    /// The angle from 0 to pi whose cosine x is; a NaN outside of -1 to 1.
+    WEIR_ELTWISE_ACOS = 31,
+    /// The angle from -pi / 2 to pi / 2 whose tangent x is.
+    WEIR_ELTWISE_ATAN = 32,
+    /// (e^x - e^-x) / 2.
+    WEIR_ELTWISE_SINH = 33,
+    /// (e^x + e^-x) / 2.
+    WEIR_ELTWISE_COSH = 34,
 }
 
 /// Unary elementwise kernel for f32, bf16 or f16, computed in f32. Input: x. Output: as x, in the same memory or in
@@ -119,6 +146,19 @@ impl Eltwise {
             WEIR_ELTWISE_ROUND => ("round", 0),
             WEIR_ELTWISE_MISH => ("mish", 0),
             WEIR_ELTWISE_SOFTPLUS => ("softplus", 1),
+            WEIR_ELTWISE_ERF => ("erf", 0),
+            WEIR_ELTWISE_FLOOR => ("floor", 0),
+            WEIR_ELTWISE_CEIL => ("ceil", 0),
+            WEIR_ELTWISE_TRUNC => ("trunc", 0),
+            WEIR_ELTWISE_SIGN => ("sign", 0),
+            WEIR_ELTWISE_SIN => ("sin", 0),
+            WEIR_ELTWISE_COS => ("cos", 0),
+            WEIR_ELTWISE_TAN => ("tan", 0),
+            WEIR_ELTWISE_ASIN => ("asin", 0),
+            WEIR_ELTWISE_ACOS => ("acos", 0),
+            WEIR_ELTWISE_ATAN => ("atan", 0),
+            WEIR_ELTWISE_SINH => ("sinh", 0),
+            WEIR_ELTWISE_COSH => ("cosh", 0),
         }
     }
 }
@@ -135,7 +175,9 @@ impl Operator for Eltwise {
             WEIR_ELTWISE_SIGMOID, WEIR_ELTWISE_SWISH, WEIR_ELTWISE_EXP, WEIR_ELTWISE_LOG, WEIR_ELTWISE_SQRT,
             WEIR_ELTWISE_SQUARE, WEIR_ELTWISE_ABS, WEIR_ELTWISE_NEG, WEIR_ELTWISE_CLIP, WEIR_ELTWISE_LINEAR,
             WEIR_ELTWISE_POW, WEIR_ELTWISE_HARDSIGMOID, WEIR_ELTWISE_HARDSWISH, WEIR_ELTWISE_ROUND, WEIR_ELTWISE_MISH,
-            WEIR_ELTWISE_SOFTPLUS,
+            WEIR_ELTWISE_SOFTPLUS, WEIR_ELTWISE_ERF, WEIR_ELTWISE_FLOOR, WEIR_ELTWISE_CEIL, WEIR_ELTWISE_TRUNC,
+            WEIR_ELTWISE_SIGN, WEIR_ELTWISE_SIN, WEIR_ELTWISE_COS, WEIR_ELTWISE_TAN, WEIR_ELTWISE_ASIN,
+            WEIR_ELTWISE_ACOS, WEIR_ELTWISE_ATAN, WEIR_ELTWISE_SINH, WEIR_ELTWISE_COSH,
         })?;
         for (i, (name, value)) in [("alpha", alpha), ("beta", beta)].into_iter().enumerate() {
             not_nan(name, value)?;

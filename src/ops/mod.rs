@@ -13,12 +13,14 @@ pub mod axis;
 pub mod broadcast;
 pub mod cell;
 pub mod check;
+pub mod number;
 pub mod operator;
 pub mod signature;
 pub mod windows;
 
 pub use activation::*;
 pub use cell::*;
+pub use number::*;
 pub use operator::{Descriptor, Operator, PackedShape, Weights};
 pub use windows::*;
 

@@ -112,16 +112,19 @@ impl Operator for Pad {
 
 /// The bits of a value as an element of a type: floats are rounded to the nearest, an integer type must be able to hold
 /// it.
-pub fn element(value: f64, of: &Desc) -> Result<u32> {
+pub fn element(value: f64, of: &Desc) -> Result<u64> {
     let whole = |low: f64, high: f64| {
         if (low..=high).contains(&value) && value.fract() == 0.0 {
-            return Ok(value as i64 as i32 as u32);
+            // Two's complement, of which as many bits count as the type has.
+            return Ok(value as i64 as u64);
         }
         let expected = format!("elements that can be {value}, the value of the margin");
         Err(signature::mismatch("input", 0, &expected, of))
     };
     match of.dtype {
-        dtype::F32 => Ok((value as f32).to_bits()),
+        dtype::F32 => Ok((value as f32).to_bits().into()),
+        // The greatest s64 is no f64.
+        dtype::S64 => whole(i64::MIN as f64, (i64::MAX as f64).next_down()),
         dtype::S32 => whole(f64::from(i32::MIN), f64::from(i32::MAX)),
         dtype::U8 => whole(0.0, 255.0),
         dtype::S8 => whole(-128.0, 127.0),

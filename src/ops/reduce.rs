@@ -1,7 +1,8 @@
 //! Creates a reduction, see weir_reduce_desc.
 //!
 //! Errors: INVALID_ARGUMENT (unknown flags, unknown op, p of a norm other than 1 and 2, eps below 0 or a NaN, p or eps
-//! of a reduction other than a norm); OUT_OF_RANGE (num_axes above WEIR_MAX_RANK, an axis outside -8..7).
+//! of a reduction other than a norm, WEIR_REDUCE_S64_INDICES where the results are no indices); OUT_OF_RANGE (num_axes
+//! above WEIR_MAX_RANK, an axis outside -8..7).
 //!
 //! Chapter: Reductions and normalisation.
 #![forbid(unsafe_code)]
@@ -19,15 +20,17 @@ pub type weir_reduce_op = u32;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_reduce_op_value {
-    /// The sum; 0 for no elements.
+    /// The sum; 0 for no elements. Of integers it wraps around.
     WEIR_REDUCE_SUM = 1,
-    /// The sum divided by the number of elements; a NaN for no elements.
+    /// The sum divided by the number of elements; a NaN for no elements. Of integers the sum is one of 64 bits, and the
+    /// quotient is rounded toward zero; 0 for no elements.
     WEIR_REDUCE_MEAN = 2,
-    /// The least element; infinity for no elements.
+    /// The least element; infinity for no elements, or the greatest number of the type. Of bools whether all hold.
     WEIR_REDUCE_MIN = 3,
-    /// The greatest element; minus infinity for no elements.
+    /// The greatest element; minus infinity for no elements, or the least number of the type. Of bools whether any
+    /// holds.
     WEIR_REDUCE_MAX = 4,
-    /// The product; 1 for no elements.
+    /// The product; 1 for no elements. Of integers it wraps around.
     WEIR_REDUCE_MUL = 5,
     /// With s the sum of |x| to the power of p: the root of max(s, eps).
     WEIR_REDUCE_NORM_MAX = 6,
@@ -37,17 +40,19 @@ pub enum weir_reduce_op_value {
     WEIR_REDUCE_NORM_POWER_MAX = 8,
     /// s + eps.
     WEIR_REDUCE_NORM_POWER_SUM = 9,
-    /// Index of the greatest element, as s32, among those that are reduced to one, in their order in memory. The first
-    /// of equals, and the first NaN if there is one. Refused for no elements.
+    /// Index of the greatest element, as s32 or s64, among those that are reduced to one, in their order in memory. The
+    /// first of equals, and the first NaN if there is one. Refused for no elements.
     WEIR_REDUCE_ARGMAX = 10,
     /// Index of the least element, likewise.
     WEIR_REDUCE_ARGMIN = 11,
 }
 
-/// Reduces some dimensions, each to one element. f32, f16 and bf16; computed in f32 or wider, in an order that depends
-/// only on the shape.
+/// Reduces some dimensions, each to one element. Floats are computed in f32 or wider, in an order that depends only on
+/// the shape; integers are computed exactly.
 ///
-/// Input: x. Output: the shape of x without the axes, or with 1 in their place; of the type of x, or s32 for indices.
+/// Input: x, f32, f16 or bf16; without the norms also s64, s32, s8 or u8; for WEIR_REDUCE_MIN, WEIR_REDUCE_MAX and
+/// indices also bool. Output: the shape of x without the axes, or with 1 in their place; of the type of x; indices are
+/// s32, or s64 with WEIR_REDUCE_S64_INDICES.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_reduce_desc {
@@ -73,6 +78,8 @@ pub struct weir_reduce_desc {
 pub enum weir_reduce_flags {
     /// The reduced axes stay, with one element each.
     WEIR_REDUCE_KEEP_DIMS = 1,
+    /// WEIR_REDUCE_ARGMAX and WEIR_REDUCE_ARGMIN give s64, as other frameworks do.
+    WEIR_REDUCE_S64_INDICES = 2,
 }
 
 /// A reduction over some axes, which count from the end if negative; without any, over all.
@@ -82,6 +89,8 @@ pub struct Reduce {
     pub axes: [i32; MAX_RANK],
     pub num_axes: usize,
     pub keep_dims: bool,
+    /// Indices are s64 instead of s32.
+    pub long_indices: bool,
     /// For norms: the power is 2 instead of 1.
     pub squares: bool,
     pub eps: f32,
@@ -92,7 +101,7 @@ impl Reduce {
     pub fn argmax(axis: i32) -> Reduce {
         let op = weir_reduce_op_value::WEIR_REDUCE_ARGMAX;
         let axes = std::array::from_fn(|i| if i == 0 { axis } else { 0 });
-        Reduce { op, axes, num_axes: 1, keep_dims: false, squares: false, eps: 0.0 }
+        Reduce { op, axes, num_axes: 1, keep_dims: false, long_indices: false, squares: false, eps: 0.0 }
     }
 
     /// Whether the results are indices.
@@ -103,6 +112,20 @@ impl Reduce {
 
     fn is_norm(&self) -> bool {
         self.name() == "reduce_norm"
+    }
+
+    /// Refuses a type that the operation does not take.
+    fn check_type(&self, input: &Desc) -> Result<()> {
+        use weir_reduce_op_value::*;
+        let (taken, expected) = match input.dtype {
+            dtype::F32 | dtype::F16 | dtype::BF16 => (true, ""),
+            dtype::BOOL => {
+                let taken = self.gives_places() || matches!(self.op, WEIR_REDUCE_MIN | WEIR_REDUCE_MAX);
+                (taken, if self.is_norm() { "f32, f16 or bf16 elements" } else { "elements that are numbers" })
+            }
+            _ => (!self.is_norm(), "f32, f16 or bf16 elements"),
+        };
+        if taken { Ok(()) } else { Err(signature::mismatch("input", 0, expected, input)) }
     }
 
     /// The reduced axes.
@@ -125,7 +148,9 @@ impl Operator for Reduce {
     const NAME: &'static str = "reduce";
 
     fn new(desc: &mut weir_reduce_desc, _: Option<PackedShape>) -> Result<Reduce> {
-        let keep = flags(desc.flags, weir_reduce_flags::WEIR_REDUCE_KEEP_DIMS as u64, "desc->flags")?;
+        use weir_reduce_flags::*;
+        let known = WEIR_REDUCE_KEEP_DIMS as u64 | WEIR_REDUCE_S64_INDICES as u64;
+        let bits = flags(desc.flags, known, "desc->flags")?;
         let op = value_of!("op", desc.op, weir_reduce_op_value {
             WEIR_REDUCE_SUM, WEIR_REDUCE_MEAN, WEIR_REDUCE_MIN, WEIR_REDUCE_MAX, WEIR_REDUCE_MUL, WEIR_REDUCE_NORM_MAX,
             WEIR_REDUCE_NORM_SUM, WEIR_REDUCE_NORM_POWER_MAX, WEIR_REDUCE_NORM_POWER_SUM, WEIR_REDUCE_ARGMAX,
@@ -140,7 +165,19 @@ impl Operator for Reduce {
         }
         desc.axes[num_axes..].fill(0);
         let (p, eps) = (desc.p, desc.eps);
-        let reduce = Reduce { op, axes: desc.axes, num_axes, keep_dims: keep != 0, squares: p == 2.0, eps };
+        let has = |flag: weir_reduce_flags| bits & flag as u64 != 0;
+        let reduce = Reduce {
+            op,
+            axes: desc.axes,
+            num_axes,
+            keep_dims: has(WEIR_REDUCE_KEEP_DIMS),
+            long_indices: has(WEIR_REDUCE_S64_INDICES),
+            squares: p == 2.0,
+            eps,
+        };
+        if reduce.long_indices && !reduce.gives_places() {
+            return Err(Error::invalid("desc->flags has WEIR_REDUCE_S64_INDICES, but the operation gives no indices"));
+        }
         let is_norm = reduce.is_norm();
         if !(if is_norm { [1.0, 2.0].contains(&p) } else { p == 0.0 }) {
             let expected = if is_norm { "1 or 2" } else { "0, as the operation is no norm" };
@@ -172,9 +209,16 @@ impl Operator for Reduce {
 
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         let input = &inputs[0];
-        signature::check_floats(inputs)?;
+        self.check_type(input)?;
         let reduced = self.reduced(input)?;
-        let mut output = Desc::new(if self.gives_places() { dtype::S32 } else { input.dtype }, &[]);
+        let mut output = Desc::new(
+            match (self.gives_places(), self.long_indices) {
+                (false, _) => input.dtype,
+                (true, false) => dtype::S32,
+                (true, true) => dtype::S64,
+            },
+            &[],
+        );
         // `None`: some dimension is open.
         let mut count = Some(1u64);
         for (&size, reduced) in input.shape().iter().zip(reduced) {

@@ -9,7 +9,7 @@ use super::signature;
 use crate::base::{Desc, Result, dtype};
 
 /// Elementwise choice: a where the condition holds, else b, with broadcasting of all three as in weir_binary_desc.
-/// Inputs: condition, bool; a and b of one type, any but s64. Output: of that type.
+/// Inputs: condition, bool; a and b of one type, which may be any. Output: of that type.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_select_desc {
@@ -38,7 +38,6 @@ impl Operator for Select {
         if inputs[0].dtype != dtype::BOOL {
             return Err(signature::mismatch("input", 0, "bool elements", &inputs[0]));
         }
-        signature::check_computes(inputs)?;
         signature::check_like(inputs, 2, 1)?;
         broadcast::shape(inputs, inputs[1].dtype)
     }

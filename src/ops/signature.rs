@@ -54,16 +54,6 @@ pub fn check_f32(inputs: &[Desc]) -> Result<()> {
     }
 }
 
-/// Refuses an input whose type supports only data movement: s64.
-pub fn check_computes(inputs: &[Desc]) -> Result<()> {
-    match inputs.iter().position(|desc| desc.dtype == dtype::S64) {
-        Some(i) => {
-            Err(mismatch("input", i, "elements that kernels compute with (s64 is for keys and indices)", &inputs[i]))
-        }
-        None => Ok(()),
-    }
-}
-
 /// Refuses an input that is not f32, f16 or bf16.
 pub fn check_floats(inputs: &[Desc]) -> Result<()> {
     match inputs.iter().position(|desc| ![dtype::F32, dtype::F16, dtype::BF16].contains(&desc.dtype)) {

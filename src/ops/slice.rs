@@ -14,8 +14,11 @@ use crate::base::{Desc, Result};
 /// Slice of a tensor: in each dimension the elements from begin on, at a distance of step, up to end, which is
 /// excluded.
 ///
-/// Negative positions count from the end. Positions outside of the tensor are clamped: INT64_MAX as end means "to the
-/// last", and with a negative step INT64_MIN means "to the first". Input: x. Output: the slice.
+/// Positions are those of Python and NumPy. Negative ones count from the end; those that are outside of the tensor even
+/// so are clamped to the place next to its first or its last element: INT64_MAX as end means "to the last", and with a
+/// negative step INT64_MIN means "to the first". A slice that begins there and goes away from the tensor has no
+/// elements: with a negative step it begins below the first one, with a positive step behind the last one. (ONNX begins
+/// at the first one in the former case.) Input: x. Output: the slice.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_slice_desc {

@@ -252,7 +252,7 @@ fn elsewhere() -> Error {
     Error::internal("the host's function of a variable that is in a device's memory")
 }
 
-const SUM: Binary = Binary { op: weir_binary_op_value::WEIR_BINARY_ADD };
+const SUM: Binary = Binary::of(weir_binary_op_value::WEIR_BINARY_ADD);
 
 fn no_scratch() -> Scratch {
     Scratch::none(crate::threadpool::MAX_SLOTS)

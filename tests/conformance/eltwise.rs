@@ -39,6 +39,19 @@ fn functions() -> Vec<Eltwise> {
         Op::WEIR_ELTWISE_SQUARE,
         Op::WEIR_ELTWISE_TANH,
         Op::WEIR_ELTWISE_NEG,
+        Op::WEIR_ELTWISE_ERF,
+        Op::WEIR_ELTWISE_FLOOR,
+        Op::WEIR_ELTWISE_CEIL,
+        Op::WEIR_ELTWISE_TRUNC,
+        Op::WEIR_ELTWISE_SIGN,
+        Op::WEIR_ELTWISE_SIN,
+        Op::WEIR_ELTWISE_COS,
+        Op::WEIR_ELTWISE_TAN,
+        Op::WEIR_ELTWISE_ASIN,
+        Op::WEIR_ELTWISE_ACOS,
+        Op::WEIR_ELTWISE_ATAN,
+        Op::WEIR_ELTWISE_SINH,
+        Op::WEIR_ELTWISE_COSH,
     ];
     let mut all: Vec<Eltwise> = plain.into_iter().flat_map(|op| with(op, &[(0.0, 0.0)])).collect();
     all.extend(with(Op::WEIR_ELTWISE_RELU, &firsts));
@@ -180,5 +193,20 @@ fn value(f: &Eltwise, x: f64) -> f64 {
         Op::WEIR_ELTWISE_ROUND => x.round_ties_even(),
         Op::WEIR_ELTWISE_MISH => x * softplus(x).tanh(),
         Op::WEIR_ELTWISE_SOFTPLUS => softplus(alpha * x) / alpha,
+        // Near 0 by its slope, as 1 - erfc cancels there.
+        Op::WEIR_ELTWISE_ERF if x.abs() < 1e-4 => x * (1.0 - x * x / 3.0) * std::f64::consts::FRAC_2_SQRT_PI,
+        Op::WEIR_ELTWISE_ERF => (1.0 - erfc(x.abs())).copysign(x),
+        Op::WEIR_ELTWISE_FLOOR => x.floor(),
+        Op::WEIR_ELTWISE_CEIL => x.ceil(),
+        Op::WEIR_ELTWISE_TRUNC => x.trunc(),
+        Op::WEIR_ELTWISE_SIGN => f64::from(i8::from(x > 0.0) - i8::from(x < 0.0)),
+        Op::WEIR_ELTWISE_SIN => x.sin(),
+        Op::WEIR_ELTWISE_COS => x.cos(),
+        Op::WEIR_ELTWISE_TAN => x.tan(),
+        Op::WEIR_ELTWISE_ASIN => x.asin(),
+        Op::WEIR_ELTWISE_ACOS => x.acos(),
+        Op::WEIR_ELTWISE_ATAN => x.atan(),
+        Op::WEIR_ELTWISE_SINH => x.sinh(),
+        Op::WEIR_ELTWISE_COSH => x.cosh(),
     }
 }

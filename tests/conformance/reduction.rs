@@ -4,7 +4,7 @@ use crate::data::{Random, count};
 use crate::product::matrix_of;
 use crate::rule::{Rule, epsilon};
 use crate::suite::Suite;
-use crate::values::Values;
+use crate::values::{Values, is_integer, wrapped};
 use weir_core::base::dtype;
 use weir_core::kernel::builtin::Builtin;
 use weir_core::ops::{Reduce, weir_reduce_op_value as Op};
@@ -49,7 +49,10 @@ pub fn cases(suite: &mut Suite) {
         }
         let places = places(from, to);
         for &(op, squares) in &operations {
-            for of in [dtype::F32, dtype::BF16, dtype::F16] {
+            for of in [dtype::F32, dtype::BF16, dtype::F16, dtype::S64, dtype::S32, dtype::S8, dtype::U8] {
+                if is_integer(of) && NORMS.contains(&op) {
+                    continue;
+                }
                 let x = data(op, of, (from, to), &places, seed as u64);
                 let reference = reference(op, squares, &x, to, &places);
                 let mut kernel = Reduce {
@@ -57,6 +60,7 @@ pub fn cases(suite: &mut Suite) {
                     axes: [0; 8],
                     num_axes: 0,
                     keep_dims: true,
+                    long_indices: false,
                     squares,
                     eps: if NORMS.contains(&op) { EPS } else { 0.0 },
                 };
@@ -66,7 +70,11 @@ pub fn cases(suite: &mut Suite) {
                 }
                 let epsilons = if NORMS.contains(&op) && of == dtype::F32 { 5.0 } else { 1.0 };
                 let name = format!("{op:?} {squares} {} {from:?} to {to:?}", dtype::name(of));
-                let rule = Rule::with(epsilons * epsilon(of)).zeros(40);
+                let rule = match is_integer(of) {
+                    // Products and averages of small numbers.
+                    true => Rule { zeros: 100, ..Rule::EXACT },
+                    false => Rule::with(epsilons * epsilon(of)).zeros(40),
+                };
                 suite.kernel(name, rule, reference, Builtin::new(kernel), vec![x]);
             }
         }
@@ -133,5 +141,16 @@ fn reference(op: Op, squares: bool, x: &Values, to: &[i64], places: &[(usize, us
         Op::WEIR_REDUCE_ARGMAX => place(x, |a, b| a > b),
         Op::WEIR_REDUCE_ARGMIN => place(x, |a, b| a < b),
     };
-    of.iter().map(value).collect()
+    // Exact in i64, modulo 2^64.
+    let whole = |numbers: &Vec<f64>| {
+        let numbers = || numbers.iter().map(|&x| x as i64);
+        let sum = numbers().fold(0, i64::wrapping_add);
+        match op {
+            Op::WEIR_REDUCE_SUM => wrapped(x.dtype, sum),
+            Op::WEIR_REDUCE_MEAN => (sum / numbers().count() as i64) as f64,
+            Op::WEIR_REDUCE_MUL => wrapped(x.dtype, numbers().fold(1, i64::wrapping_mul)),
+            _ => value(&numbers().map(|x| x as f64).collect()),
+        }
+    };
+    if is_integer(x.dtype) { of.iter().map(whole).collect() } else { of.iter().map(value).collect() }
 }

@@ -3,13 +3,13 @@
 use crate::data::{Random, count};
 use crate::rule::Rule;
 use crate::suite::{Place, Stage, Suite};
-use crate::values::{Values, range, rounded};
+use crate::values::{Values, is_integer, range, rounded, wrapped};
 use weir_core::base::dtype;
 use weir_core::kernel::builtin::Builtin;
-use weir_core::ops::{Convert, Transpose};
+use weir_core::ops::{Convert, Transpose, weir_overflow_value as Overflow, weir_rounding_value as Rounding};
 
-const TYPES: [u32; 6] = [dtype::F32, dtype::BF16, dtype::F16, dtype::S32, dtype::S8, dtype::U8];
-const RULE: Rule = Rule { zeros: 80, ..Rule::EXACT };
+const TYPES: [u32; 7] = [dtype::F32, dtype::BF16, dtype::F16, dtype::S64, dtype::S32, dtype::S8, dtype::U8];
+const RULE: Rule = Rule { zeros: 90, ..Rule::EXACT };
 
 pub fn cases(suite: &mut Suite) {
     let shapes: [&[i64]; 3] = [&[2, 16, 3, 4], &[1, 17, 5, 3], &[30, 1]];
@@ -55,20 +55,52 @@ fn of(suite: &mut Suite, shape: &[i64], order: &[i32], (from, to): (u32, u32), s
     if !suite.takes(count(shape) * 150) {
         return;
     }
-    let x = data(from, to, shape, seed);
-    // Arithmetic is in floats: s32 is one before it is scaled.
-    let scaled = |x: f64| if scale == 1.0 { x } else { rounded(dtype::F32, rounded(dtype::F32, x) * f64::from(scale)) };
-    let y = Values { dtype: to, dims: x.dims.clone(), x: x.x.iter().map(|&x| scaled(x)).collect() };
-    let mut stages = vec![Stage::new(Builtin::new(Convert { dtype: to, scale, shift: 0.0 }), vec![x])];
-    let mut reference = y.x.clone();
-    if !order.is_empty() {
-        let permutation = std::array::from_fn(|i| order.get(i).map_or(0, |&axis| axis as usize));
-        let transpose = Transpose { rank: Some(order.len()), permutation };
-        stages.push(Stage::new(Builtin::new(transpose), vec![]));
-        reference = permuted(&y, order);
+    for is_default in [true, false] {
+        let kernel = match is_default {
+            true => Convert { scale, ..Convert::to(to) },
+            false => Convert {
+                scale,
+                rounding: Rounding::WEIR_ROUNDING_NEAREST,
+                overflow: Overflow::WEIR_OVERFLOW_SATURATE,
+                ..Convert::to(to)
+            },
+        };
+        let x = data(from, to, shape, seed);
+        let y = Values { dtype: to, dims: x.dims.clone(), x: x.x.iter().map(|&x| value(&kernel, from, x)).collect() };
+        let mut stages = vec![Stage::new(Builtin::new(kernel), vec![x])];
+        let mut reference = y.x.clone();
+        if !order.is_empty() {
+            let permutation = std::array::from_fn(|i| order.get(i).map_or(0, |&axis| axis as usize));
+            let transpose = Transpose { rank: Some(order.len()), permutation };
+            stages.push(Stage::new(Builtin::new(transpose), vec![]));
+            reference = permuted(&y, order);
+        }
+        let name = format!("{shape:?} {order:?} {} by {kernel:?}", dtype::name(from));
+        suite.stages(name, RULE, reference, Place::Out, stages);
     }
-    let name = format!("{shape:?} {order:?} {} to {} scale {scale}", dtype::name(from), dtype::name(to));
-    suite.stages(name, RULE, reference, Place::Out, stages);
+}
+
+/// What is stored, but for a float's rounding and saturation.
+fn value(of: &Convert, from: u32, x: f64) -> f64 {
+    let wraps = of.overflow == Overflow::WEIR_OVERFLOW_WRAP;
+    match is_integer(of.dtype) {
+        // No float is on the way.
+        true if of.scale == 1.0 && is_integer(from) => {
+            if wraps {
+                wrapped(of.dtype, x as i64)
+            } else {
+                x
+            }
+        }
+        true if wraps => float_of(of, from, x).trunc(),
+        _ => float_of(of, from, x),
+    }
+}
+
+/// Arithmetic is in floats: what is an integer becomes one before it is scaled.
+fn float_of(of: &Convert, from: u32, x: f64) -> f64 {
+    let x = if is_integer(from) || of.scale != 1.0 { rounded(dtype::F32, x) } else { x };
+    if of.scale == 1.0 { x } else { rounded(dtype::F32, x * f64::from(of.scale)) }
 }
 
 /// Values around the limits of both types, and between integers.

@@ -26,10 +26,22 @@ pub fn is_integer(of: u32) -> bool {
 /// The least and the greatest value of an integer type.
 pub fn range(of: u32) -> Option<(f64, f64)> {
     match of {
+        // The greatest one is 1 more than s64 has: f64 has no other that near.
+        dtype::S64 => Some((i64::MIN as f64, i64::MAX as f64)),
         dtype::S32 => Some((f64::from(i32::MIN), f64::from(i32::MAX))),
         dtype::S8 => Some((-128.0, 127.0)),
         dtype::U8 => Some((0.0, 255.0)),
         _ => None,
+    }
+}
+
+/// The number of an integer type that has the lowest bits of a number.
+pub fn wrapped(of: u32, x: i64) -> f64 {
+    match of {
+        dtype::S32 => f64::from(x as i32),
+        dtype::S8 => f64::from(x as i8),
+        dtype::U8 => f64::from(x as u8),
+        _ => x as f64,
     }
 }
 
@@ -110,6 +122,7 @@ impl Values {
     pub fn bytes(&self) -> Vec<u8> {
         match self.dtype {
             dtype::F32 => self.x.iter().flat_map(|&x| (x as f32).to_ne_bytes()).collect(),
+            dtype::S64 => self.x.iter().flat_map(|&x| (x as i64).to_ne_bytes()).collect(),
             dtype::S32 => self.x.iter().flat_map(|&x| (x as i32).to_ne_bytes()).collect(),
             dtype::S8 => self.x.iter().map(|&x| x as i8 as u8).collect(),
             dtype::U8 | dtype::BOOL => self.x.iter().map(|&x| x as u8).collect(),
@@ -121,6 +134,7 @@ impl Values {
         let (halves, words) = (bytes.as_chunks::<2>().0, bytes.as_chunks::<4>().0);
         let x = match dtype {
             dtype::F32 => words.iter().map(|&x| f64::from(f32::from_ne_bytes(x))).collect(),
+            dtype::S64 => bytes.as_chunks::<8>().0.iter().map(|&x| i64::from_ne_bytes(x) as f64).collect(),
             dtype::S32 => words.iter().map(|&x| f64::from(i32::from_ne_bytes(x))).collect(),
             dtype::S8 => bytes.iter().map(|&x| f64::from(x as i8)).collect(),
             dtype::U8 | dtype::BOOL => bytes.iter().map(|&x| f64::from(x)).collect(),

@@ -7,14 +7,14 @@ use std::mem::ManuallyDrop;
 use weir_core::base::{Code, Desc, Ref, Result, dtype};
 use weir_core::engine::{BoundKernel, Engine, Event, Stream, StreamAttr, Tensor};
 use weir_core::graph::{CompileOptions, Graph, Program};
-use weir_core::ops::{Binary, Gather, weir_binary_op_value, weir_gather_desc};
+use weir_core::ops::{Binary, Gather, Operator, weir_binary_op_value, weir_gather_desc};
 
 const ROWS: usize = 5;
 const WIDTH: usize = 4;
 const COUNT: usize = 3;
 
 fn gather(engine: &Ref<Engine>) -> Ref<BoundKernel> {
-    let desc = weir_gather_desc { struct_size: size_of::<weir_gather_desc>(), axis: 0, reserved: 0 };
+    let desc = weir_gather_desc { axis: 0, ..Gather::DEFAULT.unwrap() };
     bound::<Gather>(engine, desc)
 }
 

@@ -179,11 +179,7 @@ pub fn hear(device: &Device, rate: i32) -> Vec<[Vec<f32>; 3]> {
     inputs.extend(["hidden", "cell"].map(|name| graph.input(name, state)));
     let given = graph.input("rate", Desc::new(dtype::S32, &[1]));
     let high = graph.constant(&s32(&[1], &[16_000]));
-    let equal = weir_binary_desc {
-        struct_size: size_of::<weir_binary_desc>(),
-        op: weir_binary_op_value::WEIR_BINARY_EQ as u32,
-        reserved: 0,
-    };
+    let equal = Binary::desc(weir_binary_op_value::WEIR_BINARY_EQ);
     let is_high = graph.kernel(weir_kernel_create_binary, &equal, &[given, high]);
     let halves = [half(device, &weights[0], SAMPLES), half(device, &weights[1], SAMPLES / 2)];
     let outputs: [u64; 3] = graph.cond(is_high, &halves[0], &halves[1], &inputs);

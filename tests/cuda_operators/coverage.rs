@@ -1,7 +1,7 @@
 //! The settings that `types` tries all types with.
 
 use crate::create::*;
-use crate::elements::{FUNCTIONS, binary, eltwise};
+use crate::elements::{FUNCTIONS, binary, convert, eltwise};
 use crate::kit::Distance;
 use crate::types::{ALL, Table, Values, any};
 use weir_core::base::dtype;
@@ -43,8 +43,11 @@ fn of_elements(table: &mut Table) {
     }
     // Both stretch.
     let operands = [any(&[3, 1, 25]).with(Values::Special), any(&[4, 1]).with(Values::Special)];
-    for op in [WEIR_BINARY_ADD, WEIR_BINARY_SUB, WEIR_BINARY_MUL, WEIR_BINARY_DIV, WEIR_BINARY_MIN, WEIR_BINARY_MAX] {
+    for op in [WEIR_BINARY_ADD, WEIR_BINARY_SUB, WEIR_BINARY_MUL, WEIR_BINARY_DIV, WEIR_BINARY_REM] {
         table.case(("binary", "arithmetic"), weir_kernel_create_binary, &binary(op), &operands, 1, exact);
+    }
+    for op in [WEIR_BINARY_MIN, WEIR_BINARY_MAX] {
+        table.case(("binary", "extremes"), weir_kernel_create_binary, &binary(op), &operands, 1, exact);
     }
     let of = near(2.4e-7, 8e-3);
     table.case(("binary", "power"), weir_kernel_create_binary, &binary(WEIR_BINARY_POW), &operands, 1, of);
@@ -57,10 +60,9 @@ fn of_elements(table: &mut Table) {
 }
 
 fn storage(table: &mut Table) {
-    for to in ALL.into_iter().filter(|&to| to != dtype::S64) {
+    for to in ALL {
         for (scale, shift) in [(0.0, 0.0), (37.5, -3.25)] {
-            let size = size_of::<weir_convert_desc>();
-            let desc = weir_convert_desc { struct_size: size, dtype: to, scale, shift, reserved: 0 };
+            let desc = convert(to, scale, shift, 0, 0);
             let x = any(&[70]).with(Values::Special);
             table.case(("convert", "with a scale and without"), weir_kernel_create_convert, &desc, &[x], 1, exact);
         }
@@ -127,7 +129,7 @@ fn movement(table: &mut Table) {
     let desc = weir_reshape_desc { struct_size: size, rank: 2, reserved: 0, dims: padded(&[5, -1]) };
     table.case(("reshape", ""), weir_kernel_create_reshape, &desc, &[any(&[3, 5])], 1, exact);
     for axis in [0, 1] {
-        let desc = weir_gather_desc { struct_size: size_of::<weir_gather_desc>(), axis, reserved: 0 };
+        let desc = weir_gather_desc { axis, ..Gather::DEFAULT.unwrap() };
         let inputs = [any(&[4, 5]), any(&[2, 3]).with(Values::Index(4))];
         table.case(("gather", ""), weir_kernel_create_gather, &desc, &inputs, 1, exact);
     }
@@ -163,7 +165,12 @@ fn rows(table: &mut Table) {
                 eps: if p > 0.0 { 0.25 } else { 0.0 },
             };
             let is_place = [WEIR_REDUCE_ARGMAX, WEIR_REDUCE_ARGMIN].contains(&op);
-            let settings = if is_place { "places" } else { "others" };
+            let settings = match op {
+                _ if is_place => "places",
+                WEIR_REDUCE_MIN | WEIR_REDUCE_MAX => "extremes",
+                _ if p > 0.0 => "norms",
+                _ => "sums and products",
+            };
             let of = near(3e-7, if is_place { 0.0 } else { 8e-3 });
             table.case(("reduce", settings), weir_kernel_create_reduce, &desc, &[any(&[3, 41, 2])], 1, of);
         }

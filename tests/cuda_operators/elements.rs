@@ -8,7 +8,7 @@ use weir_core::ops::weir_eltwise_op_value as F;
 use weir_core::ops::*;
 
 const FLOATS: [u32; 3] = [dtype::F32, dtype::F16, dtype::BF16];
-const ALL: [u32; 7] = [dtype::F32, dtype::S32, dtype::U8, dtype::S8, dtype::F16, dtype::BF16, dtype::BOOL];
+const ALL: [u32; 8] = [dtype::F32, dtype::S64, dtype::S32, dtype::U8, dtype::S8, dtype::F16, dtype::BF16, dtype::BOOL];
 
 /// Numbers of every magnitude, and what is none.
 pub fn special(dims: &[i64], seed: u64) -> Tensor {
@@ -52,7 +52,7 @@ pub fn eltwise(op: F, alpha: f32, beta: f32) -> weir_eltwise_desc {
 }
 
 /// Functions of one number, but powers, with their alpha and beta.
-pub const FUNCTIONS: [(F, f32, f32); 26] = [
+pub const FUNCTIONS: [(F, f32, f32); 36] = [
     (F::WEIR_ELTWISE_RELU, 0.0, 0.0),
     (F::WEIR_ELTWISE_RELU, 0.1, 0.0),
     (F::WEIR_ELTWISE_ELU, 0.7, 0.0),
@@ -79,6 +79,16 @@ pub const FUNCTIONS: [(F, f32, f32); 26] = [
     (F::WEIR_ELTWISE_MISH, 0.0, 0.0),
     (F::WEIR_ELTWISE_SOFTPLUS, 1.5, 0.0),
     (F::WEIR_ELTWISE_SOFTPLUS, -2.0, 0.0),
+    (F::WEIR_ELTWISE_ERF, 0.0, 0.0),
+    (F::WEIR_ELTWISE_FLOOR, 0.0, 0.0),
+    (F::WEIR_ELTWISE_CEIL, 0.0, 0.0),
+    (F::WEIR_ELTWISE_TRUNC, 0.0, 0.0),
+    (F::WEIR_ELTWISE_SIGN, 0.0, 0.0),
+    (F::WEIR_ELTWISE_ASIN, 0.0, 0.0),
+    (F::WEIR_ELTWISE_ACOS, 0.0, 0.0),
+    (F::WEIR_ELTWISE_ATAN, 0.0, 0.0),
+    (F::WEIR_ELTWISE_SINH, 0.0, 0.0),
+    (F::WEIR_ELTWISE_COSH, 0.0, 0.0),
 ];
 
 #[test]
@@ -112,7 +122,17 @@ fn powers() {
 }
 
 pub fn binary(op: Op) -> weir_binary_desc {
-    weir_binary_desc { struct_size: size_of::<weir_binary_desc>(), op: op as u32, reserved: 0 }
+    Binary::desc(op)
+}
+
+/// Each rounding with each overflow.
+pub fn settings() -> impl Iterator<Item = (u32, u32)> {
+    (0..3).flat_map(|rounding| [0, 1].map(|overflow| (rounding, overflow)))
+}
+
+pub fn convert(dtype: u32, scale: f32, shift: f32, rounding: u32, overflow: u32) -> weir_convert_desc {
+    let struct_size = size_of::<weir_convert_desc>();
+    weir_convert_desc { struct_size, dtype, scale, shift, reserved: 0, rounding, overflow }
 }
 
 #[test]
@@ -127,7 +147,8 @@ fn functions_of_two_numbers_with_broadcasting() {
     for op in arithmetic.into_iter().chain(comparisons) {
         run(op, &[special(&[24, 1], 7), special(&[24], 7)]);
         for of in ALL {
-            if of != dtype::BOOL || comparisons.contains(&op) {
+            let takes_bools = comparisons.contains(&op) || [WEIR_BINARY_MIN, WEIR_BINARY_MAX].contains(&op);
+            if of != dtype::BOOL || takes_bools {
                 run(op, &[Tensor::random(of, &[5, 9], 1), Tensor::random(of, &[9], 2)]);
             }
         }
@@ -140,6 +161,22 @@ fn functions_of_two_numbers_with_broadcasting() {
         (&[2, 3, 4][..], &[2, 3, 4][..]),
     ] {
         run(WEIR_BINARY_SUB, &[Tensor::random(dtype::F32, a, 3), Tensor::random(dtype::F32, b, 4)]);
+    }
+    for (rounding, overflow) in settings() {
+        for op in arithmetic.into_iter().chain([WEIR_BINARY_REM]) {
+            let desc = weir_binary_desc { rounding, overflow, ..binary(op) };
+            let run = |inputs: &[Tensor]| {
+                check("binary", weir_kernel_create_binary, &desc, inputs, Distance::None);
+            };
+            for of in ALL.into_iter().filter(|&of| of != dtype::BOOL) {
+                run(&[Tensor::random(of, &[5, 9], 1), Tensor::random(of, &[9], 2)]);
+            }
+            run(&[special(&[24, 1], 7), special(&[24], 7)]);
+            let limits = [i64::MIN, i64::MAX, 0, -1, 7, 2, -2, 3_037_000_500, i64::MIN + 1, 1 << 53];
+            run(&[Tensor::s64(&[10], |i| limits[i]), Tensor::s64(&[10, 1], |i| limits[i])]);
+            let limits = [i32::MIN, i32::MAX, 0, -1, 7, 2, -2, 46_341, i32::MIN + 1, 1 << 24];
+            run(&[Tensor::s32(&[10], |i| limits[i]), Tensor::s32(&[10, 1], |i| limits[i])]);
+        }
     }
     let ends = Tensor::s32(&[6], |i| [i32::MIN, i32::MAX, 0, -1, 7, 2][i]);
     let others = Tensor::s32(&[6, 1], |i| [0, -1, 2, i32::MIN, 3, i32::MAX][i]);
@@ -165,9 +202,10 @@ fn choices() {
 fn storage_types() {
     for from in ALL {
         for to in ALL {
-            for (scale, shift) in [(0.0, 0.0), (37.5, -3.25)] {
-                let size = size_of::<weir_convert_desc>();
-                let desc = weir_convert_desc { struct_size: size, dtype: to, scale, shift, reserved: 0 };
+            for ((scale, shift), (rounding, overflow)) in
+                [(0.0, 0.0), (37.5, -3.25)].into_iter().flat_map(|by| settings().map(move |of| (by, of)))
+            {
+                let desc = convert(to, scale, shift, rounding, overflow);
                 let x = if from == dtype::F32 { special(&[70], 2) } else { Tensor::random(from, &[70], 2) };
                 check("convert", weir_kernel_create_convert, &desc, &[x], Distance::None);
             }

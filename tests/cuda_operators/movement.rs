@@ -108,8 +108,11 @@ fn margins() {
         same("pad", weir_kernel_create_pad, &desc, &[Tensor::random(of, dims, 1)]);
     };
     use weir_pad_mode_value::*;
-    for of in ALL {
+    for of in ALL.into_iter().chain([dtype::S64]) {
         run(WEIR_PAD_CONSTANT, &[2, 3, 4], &[1, 0, 2], &[0, 2, 3], 1.0, of);
+        if of == dtype::S64 {
+            run(WEIR_PAD_CONSTANT, &[2, 3], &[1, 0], &[0, 2], -5e18, of);
+        }
         run(WEIR_PAD_REFLECT, &[3, 4, 5], &[2, 0, 3], &[1, 3, 4], 0.0, of);
         run(WEIR_PAD_EDGE, &[3, 4, 5], &[2, 0, 7], &[1, 3, 0], 0.0, of);
     }
@@ -137,16 +140,20 @@ fn other_shapes() {
 
 #[test]
 fn rows_by_their_numbers() {
-    let run = |of: u32, dims: &[i64], axis: i32, shape: &[i64], is_long: bool| {
-        let desc = weir_gather_desc { struct_size: size_of::<weir_gather_desc>(), axis, reserved: 0 };
+    let gathered = |of: u32, dims: &[i64], axis: i32, shape: &[i64], is_long: bool, flags: u64| {
+        let desc = weir_gather_desc { axis, flags, ..Gather::DEFAULT.unwrap() };
         let rank = dims.len() as i32;
         let size = dims[((axis + rank) % rank) as usize];
-        let index = |i: usize| (i as i64 * 7 + 3) % size;
+        let index = |i: usize| (i as i64 * 7 + 3) % size - if flags != 0 && i.is_multiple_of(2) { size } else { 0 };
         let indices = match is_long {
             true => Tensor::s64(shape, index),
             false => Tensor::s32(shape, |i| index(i) as i32),
         };
         same("gather", weir_kernel_create_gather, &desc, &[Tensor::random(of, dims, 1), indices])
+    };
+    let run = |of: u32, dims: &[i64], axis: i32, shape: &[i64], is_long: bool| {
+        gathered(of, dims, axis, shape, is_long, weir_gather_flags::WEIR_GATHER_FROM_END as u64);
+        gathered(of, dims, axis, shape, is_long, 0)
     };
     for of in ALL.into_iter().chain([dtype::S64]) {
         for is_long in [false, true] {
@@ -172,4 +179,6 @@ fn what_there_is_not_is_said() {
     let packed = Some(PackedShape { dtype: dtype::F32, k: 1, n: 1 });
     let (_, described) = Described::new::<Matmul>(&mut Matmul::DEFAULT.unwrap(), packed).unwrap();
     assert!(refusal(Operation::Builtin(&described), 1).contains("packed weights"));
+    let sine = crate::kit::described(&crate::elements::eltwise(weir_eltwise_op_value::WEIR_ELTWISE_SIN, 0.0, 0.0));
+    assert!(refusal(Operation::Builtin(&sine), 1).contains("no sine"));
 }

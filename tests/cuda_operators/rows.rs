@@ -81,6 +81,29 @@ fn reductions_of_any_axes() {
             run(op, &[1], p, Tensor::random(of, &[4, 6, 5], 2));
         }
     }
+    for of in [dtype::S64, dtype::S32, dtype::S8, dtype::U8, dtype::BOOL] {
+        for (op, _) in ops.into_iter().filter(|(_, p)| *p == 0.0) {
+            let is_place = [WEIR_REDUCE_ARGMAX, WEIR_REDUCE_ARGMIN].contains(&op);
+            if of == dtype::BOOL && !is_place && ![WEIR_REDUCE_MIN, WEIR_REDUCE_MAX].contains(&op) {
+                continue;
+            }
+            let wide = weir_reduce_flags::WEIR_REDUCE_S64_INDICES as u64;
+            for flags in [0, wide].into_iter().filter(|flags| *flags == 0 || is_place) {
+                let run = |axes: &[i32], dims: &[i64]| {
+                    let desc = weir_reduce_desc { flags, ..reduce(op, axes, 0.0, 0.0) };
+                    let x = Tensor::random(of, dims, 4);
+                    check("reduce", weir_kernel_create_reduce, &desc, &[x], Distance::None)
+                };
+                assert!(run(&[1], &[4, 6, 5])[0].ends_with("_whole_columns"));
+                assert!(run(&[1], &[3, 70])[0].ends_with("_whole_rows"));
+                run(&[0, 2], &[6, 2, 30]);
+                run(&[0], &[1700]);
+                if !is_place {
+                    run(&[0], &[0, 3]);
+                }
+            }
+        }
+    }
     // Blocks of several warps; and a thread for each of many columns.
     for op in [WEIR_REDUCE_MEAN, WEIR_REDUCE_MAX, WEIR_REDUCE_ARGMIN] {
         run(op, &[1], 0.0, Tensor::random(dtype::F32, &[2, 700], 5));

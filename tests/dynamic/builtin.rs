@@ -32,7 +32,7 @@ fn softmax(axis: i32) -> Builtin<Softmax> {
 }
 
 fn binary(op: weir_binary_op_value) -> Builtin<Binary> {
-    Builtin::new(Binary { op })
+    Builtin::new(Binary::of(op))
 }
 
 fn relu() -> Builtin<Eltwise> {
@@ -214,7 +214,7 @@ fn kernels_of_elements_take_open_rows() {
     check_rows(&Builtin::new(tanh), &[wide], "f32[?,6]");
     check_rows(&binary(WEIR_BINARY_MUL), &[wide, narrow], "f32[?,6]");
     check_rows(&binary(WEIR_BINARY_LT), &[narrow, wide], "bool[?,6]");
-    check_rows(&Builtin::new(Convert { dtype: dtype::BF16, scale: 3.0, shift: 0.5 }), &[wide], "bf16[?,6]");
+    check_rows(&Builtin::new(Convert { scale: 3.0, shift: 0.5, ..Convert::to(dtype::BF16) }), &[wide], "bf16[?,6]");
     let quantization = Builtin::new(Quantize { dequantize: false, dtype: dtype::S8, zero_point: false, axis: 1 });
     check_rows(&quantization, &[wide, narrow], "s8[?,6]");
     let text = |kernel: Builtin<Binary>, inputs: &[&[i64]]| alone(kernel, inputs).unwrap().outputs()[0].desc.text();

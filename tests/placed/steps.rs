@@ -211,7 +211,7 @@ fn forwarding_says_whether_a_value_is_written_in_place() {
 /// while (x > limit) (x, sum) = (x - 1, sum + x), with the comparison that weir has.
 fn compared(on: &Ref<Engine>, op: Op) -> Graph {
     let kernel =
-        BoundKernel::create(on.clone(), Arc::new(Builtin::new(Binary { op })), &KernelOptions::default()).unwrap();
+        BoundKernel::create(on.clone(), Arc::new(Builtin::new(Binary::of(op))), &KernelOptions::default()).unwrap();
     let (mut condition, x) = Builder::of("above", 3);
     let more = condition.graph.add_kernel("compare", kernel, &[x[0], x[2]], 1).unwrap().output(0);
     let condition = condition.giving(&[more]);

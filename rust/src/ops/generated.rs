@@ -346,17 +346,23 @@ impl Create for Eltwise {
 }
 
 /// Binary elementwise kernel with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 is
-/// broadcast. Inputs: a and b, both f32, bf16, f16, i32, i8 or u8; for [`BinaryOp::Eq`] and the other comparisons also
-/// bool. Output: of the same type, or bool if the function compares; it may be the memory of an operand that has the
-/// output's shape and type.
+/// broadcast. Inputs: a and b, both f32, bf16, f16, i64, i32, i8 or u8; for [`BinaryOp::Eq`] and the other comparisons,
+/// [`BinaryOp::Min`] (and) and [`BinaryOp::Max`] (or) also bool. Output: of the same type, or bool if the function
+/// compares; it may be the memory of an operand that has the output's shape and type.
 ///
-/// Floats and bytes are computed in f32. Bytes saturate and are rounded to nearest, ties to even; a quotient that is a
-/// NaN is 0 as an integer. i32 is computed exactly and wraps around; its quotients are those of f64, rounded and
-/// saturated in the same way. Integers have no [`BinaryOp::Pow`].
+/// Floats are computed in f32. Integers are computed exactly: quotients are rounded toward zero, as in C, and what the
+/// type cannot hold wraps around, as in NumPy, unless `rounding` and `overflow` say otherwise. An integer divided by 0
+/// is 0, or, with [`Overflow::Saturate`], the greatest or the least integer for a above or below 0; its remainder is 0.
+/// Integers have no [`BinaryOp::Pow`].
 #[derive(Clone, Debug)]
 pub struct Binary {
     /// The function.
     pub op: BinaryOp,
+    /// How quotients are rounded, those of integers and of [`BinaryOp::Rem`]: one of [`Rounding`]. Other functions do
+    /// not look at it.
+    pub rounding: Rounding,
+    /// What becomes of integers that the type cannot hold: one of [`Overflow`]. Floats do not look at it.
+    pub overflow: Overflow,
 }
 
 impl Binary {
@@ -364,6 +370,8 @@ impl Binary {
     pub fn new(op: BinaryOp) -> Self {
         Binary {
             op,
+            rounding: Rounding::Zero,
+            overflow: Overflow::Wrap,
         }
     }
 }
@@ -378,6 +386,8 @@ impl Create for Binary {
             struct_size: size_of::<ffi::weir_binary_desc>(),
             op: self.op as u32,
             reserved: 0,
+            rounding: self.rounding as u32,
+            overflow: self.overflow as u32,
         };
         // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
         check(unsafe { ffi::weir_kernel_create_binary(engine, &raw const desc, std::ptr::null(), out) })
@@ -385,7 +395,7 @@ impl Create for Binary {
 }
 
 /// Elementwise choice: a where the condition holds, else b, with broadcasting of all three as in [`Binary`]. Inputs:
-/// condition, bool; a and b of one type, any but i64. Output: of that type.
+/// condition, bool; a and b of one type, which may be any. Output: of that type.
 #[derive(Clone, Debug, Default)]
 pub struct Select;
 
@@ -403,18 +413,26 @@ impl Create for Select {
     }
 }
 
-/// Conversion to another storage type: x scale + shift, between all types but i64. Input: x. Output: the same shape.
+/// Conversion to another storage type: x scale + shift, between all types. Input: x. Output: the same shape.
 ///
-/// Computed in f32. An integer is rounded to nearest, ties to even, and saturates; a NaN becomes 0; as a bool
-/// everything but 0 becomes 1. With scale 1 and shift 0, values that both types can hold are exact, in i32 too.
+/// With scale 1 and shift 0 the value itself is converted: values that both types can hold are exact, in i32 and i64
+/// too, and an integer that the new type cannot hold wraps around, as in C and NumPy, unless `overflow` says otherwise.
+/// All else is computed in f32. A float becomes an integer by leaving out what is behind the point, as in C, unless
+/// `rounding` says otherwise; beyond the type it becomes the greatest or the least integer, and a NaN becomes 0. As a
+/// bool everything but 0 becomes 1. What a float type cannot hold is rounded to nearest, ties to even.
 #[derive(Clone, Debug)]
 pub struct Convert {
-    /// The type of the output, not i64.
+    /// The type of the output.
     pub dtype: DType,
     /// The factor; 0 stands for 1.
     pub scale: f32,
     /// Added after that.
     pub shift: f32,
+    /// How a float becomes an integer: one of [`Rounding`]. Other conversions do not look at it.
+    pub rounding: Rounding,
+    /// What becomes of an integer that the new type, of integers too, cannot hold: one of [`Overflow`]. Other
+    /// conversions do not look at it.
+    pub overflow: Overflow,
 }
 
 impl Convert {
@@ -424,6 +442,8 @@ impl Convert {
             dtype,
             scale: 0.0,
             shift: 0.0,
+            rounding: Rounding::Zero,
+            overflow: Overflow::Wrap,
         }
     }
 }
@@ -440,6 +460,8 @@ impl Create for Convert {
             scale: self.scale,
             shift: self.shift,
             reserved: 0,
+            rounding: self.rounding as u32,
+            overflow: self.overflow as u32,
         };
         // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
         check(unsafe { ffi::weir_kernel_create_convert(engine, &raw const desc, std::ptr::null(), out) })
@@ -531,14 +553,18 @@ impl Create for Softmax {
     }
 }
 
-/// Reduces some dimensions, each to one element. f32, f16 and bf16; computed in f32 or wider, in an order that depends
-/// only on the shape.
+/// Reduces some dimensions, each to one element. Floats are computed in f32 or wider, in an order that depends only on
+/// the shape; integers are computed exactly.
 ///
-/// Input: x. Output: the shape of x without the axes, or with 1 in their place; of the type of x, or i32 for indices.
+/// Input: x, f32, f16 or bf16; without the norms also i64, i32, i8 or u8; for [`ReduceOp::Min`], [`ReduceOp::Max`] and
+/// indices also bool. Output: the shape of x without the axes, or with 1 in their place; of the type of x; indices are
+/// i32, or i64 with [`s64_indices`](Reduce::s64_indices).
 #[derive(Clone, Debug)]
 pub struct Reduce<'a> {
     /// The reduced axes stay, with one element each.
     pub keep_dims: bool,
+    /// [`ReduceOp::Argmax`] and [`ReduceOp::Argmin`] give i64, as other frameworks do.
+    pub s64_indices: bool,
     /// One of [`ReduceOp`].
     pub op: ReduceOp,
     /// The axes that are reduced, in any order; negative ones count from the end.
@@ -556,6 +582,7 @@ impl<'a> Reduce<'a> {
     pub fn new(op: ReduceOp) -> Self {
         Reduce {
             keep_dims: false,
+            s64_indices: false,
             op,
             axes: &[],
             p: 0.0,
@@ -573,7 +600,7 @@ impl Create for Reduce<'_> {
         let len = self.axes.len();
         let desc = ffi::weir_reduce_desc {
             struct_size: size_of::<ffi::weir_reduce_desc>(),
-            flags: bits(&[(self.keep_dims, 1)]),
+            flags: bits(&[(self.keep_dims, 1), (self.s64_indices, 2)]),
             op: self.op as u32,
             num_axes: u32::try_from(len).unwrap_or(u32::MAX),
             axes: filled(self.axes, len, "reduce: axes")?,
@@ -641,9 +668,9 @@ impl Create for Norm {
     }
 }
 
-/// Cumulative sum: each element is the sum of those of x up to its place along one axis. Input: x, f32, f16, bf16 or
-/// i32. Output: as x. Floats are added in f64, in the order of the axis, and each sum is rounded to f32, and from there
-/// to f16 or bf16; i32 wraps around.
+/// Cumulative sum: each element is the sum of those of x up to its place along one axis. Input: x, f32, f16, bf16, i32
+/// or i64. Output: as x. Floats are added in f64, in the order of the axis, and each sum is rounded to f32, and from
+/// there to f16 or bf16; i32 and i64 wrap around.
 #[derive(Clone, Debug)]
 pub struct Cumsum {
     /// The axis; negative counts from the end, -1 = last.
@@ -749,8 +776,11 @@ impl Create for Concat {
 /// Slice of a tensor: in each dimension the elements from begin on, at a distance of step, up to end, which is
 /// excluded.
 ///
-/// Negative positions count from the end. Positions outside of the tensor are clamped: `i64::MAX` as end means "to the
-/// last", and with a negative step `i64::MIN` means "to the first". Input: x. Output: the slice.
+/// Positions are those of Python and NumPy. Negative ones count from the end; those that are outside of the tensor even
+/// so are clamped to the place next to its first or its last element: `i64::MAX` as end means "to the last", and with a
+/// negative step `i64::MIN` means "to the first". A slice that begins there and goes away from the tensor has no
+/// elements: with a negative step it begins below the first one, with a positive step behind the last one. (ONNX begins
+/// at the first one in the former case.) Input: x. Output: the slice.
 #[derive(Clone, Debug, Default)]
 pub struct Slice<'a> {
     /// The first element in each dimension.
@@ -860,18 +890,22 @@ impl Create for Reshape<'_> {
 /// Gather: rows of a table by their indices, as for an embedding.
 ///
 /// Inputs: table; indices, i32 or i64, of any shape. Output: the table with the indices' shape in place of the axis. A
-/// call with an index below 0 or beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing. On a CUDA
-/// engine that is a late failure of the stream or run, and the rows of such indices are zeros.
+/// call with an index below 0 or beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing. With
+/// [`from_end`](Gather::from_end) an index below 0 counts from the end of the axis, as in NumPy. On a CUDA engine that
+/// is a late failure of the stream or run, and the rows of such indices are zeros.
 #[derive(Clone, Debug)]
 pub struct Gather {
     /// The axis of the table that the indices select from; negative counts from the end, -1 = last.
     pub axis: i32,
+    /// Indices below 0 count from the end of the axis: -1 is the last row.
+    pub from_end: bool,
 }
 
 impl Default for Gather {
     fn default() -> Self {
         Gather {
             axis: -1,
+            from_end: false,
         }
     }
 }
@@ -886,6 +920,7 @@ impl Create for Gather {
             struct_size: size_of::<ffi::weir_gather_desc>(),
             axis: self.axis,
             reserved: 0,
+            flags: bits(&[(self.from_end, 1)]),
         };
         // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
         check(unsafe { ffi::weir_kernel_create_gather(engine, &raw const desc, std::ptr::null(), out) })
@@ -923,7 +958,7 @@ pub enum BinaryOp {
     Sub = 2,
     /// a b.
     Mul = 3,
-    /// a / b.
+    /// a / b; of integers rounded as [`Binary`] says.
     Div = 4,
     /// The lesser one; a NaN if one is NaN.
     Min = 5,
@@ -943,6 +978,10 @@ pub enum BinaryOp {
     Gt = 12,
     /// a >= b.
     Ge = 13,
+    /// The remainder a - b q, where q is a / b rounded as [`Binary`] says: with [`Rounding::Zero`] that of C (fmod and
+    /// %), with the sign of a; with [`Rounding::Floor`] that of Python and NumPy, with the sign of b; with
+    /// [`Rounding::Nearest`] that of IEEE 754. Of floats a NaN if b is 0 or a is infinite.
+    Rem = 14,
 }
 
 /// How the dimensions of images and signals are ordered.
@@ -956,7 +995,8 @@ pub enum DataLayout {
 }
 
 /// Unary functions of x, with the parameters alpha (a) and beta (b) of [`Eltwise`] where the formula names them.
-/// Infinities give the limits of the function, and a NaN stays a NaN.
+/// Infinities give the limits of the function, and a NaN stays a NaN. 1 / x is [`EltwiseOp::Pow`] with a = 1 and b =
+/// -1, 1 / sqrt x with b = -0.5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u32)]
@@ -1003,6 +1043,32 @@ pub enum EltwiseOp {
     Mish = 20,
     /// ln(1 + e^(a x)) / a; a is not 0.
     Softplus = 21,
+    /// The error function.
+    Erf = 22,
+    /// The greatest integer that is not above x.
+    Floor = 23,
+    /// The least integer that is not below x.
+    Ceil = 24,
+    /// x without what is behind the point.
+    Trunc = 25,
+    /// 1 above 0, -1 below 0, and 0 for 0.
+    Sign = 26,
+    /// sin x; a NaN for an infinity.
+    Sin = 27,
+    /// cos x; a NaN for an infinity.
+    Cos = 28,
+    /// tan x; a NaN for an infinity.
+    Tan = 29,
+    /// The angle from -pi / 2 to pi / 2 whose sine x is; a NaN outside of -1 to 1.
+    Asin = 30,
+    /// The angle from 0 to pi whose cosine x is; a NaN outside of -1 to 1.
+    Acos = 31,
+    /// The angle from -pi / 2 to pi / 2 whose tangent x is.
+    Atan = 32,
+    /// (e^x - e^-x) / 2.
+    Sinh = 33,
+    /// (e^x + e^-x) / 2.
+    Cosh = 34,
 }
 
 /// How the blocks of the weights and biases of a cell are ordered.
@@ -1033,6 +1099,18 @@ pub enum NormOp {
     /// Group: as layer, with mean and variance over all elements of a group of channels and of the axes behind them,
     /// for each position in front of the channels. Scale and shift have one element for each channel.
     Group = 4,
+}
+
+/// What becomes of an integer that is too large or too small for its type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum Overflow {
+    /// Its lowest bits, in two's complement: 200 + 100 is 44 as u8.
+    #[default]
+    Wrap = 0,
+    /// The greatest or the least one of the type: 200 + 100 is 255 as u8.
+    Saturate = 1,
 }
 
 /// Contents of a margin.
@@ -1079,15 +1157,17 @@ pub enum PoolingOp {
 #[non_exhaustive]
 #[repr(u32)]
 pub enum ReduceOp {
-    /// The sum; 0 for no elements.
+    /// The sum; 0 for no elements. Of integers it wraps around.
     Sum = 1,
-    /// The sum divided by the number of elements; a NaN for no elements.
+    /// The sum divided by the number of elements; a NaN for no elements. Of integers the sum is one of 64 bits, and the
+    /// quotient is rounded toward zero; 0 for no elements.
     Mean = 2,
-    /// The least element; infinity for no elements.
+    /// The least element; infinity for no elements, or the greatest number of the type. Of bools whether all hold.
     Min = 3,
-    /// The greatest element; minus infinity for no elements.
+    /// The greatest element; minus infinity for no elements, or the least number of the type. Of bools whether any
+    /// holds.
     Max = 4,
-    /// The product; 1 for no elements.
+    /// The product; 1 for no elements. Of integers it wraps around.
     Mul = 5,
     /// With s the sum of |x| to the power of p: the root of max(s, eps).
     NormMax = 6,
@@ -1097,11 +1177,25 @@ pub enum ReduceOp {
     NormPowerMax = 8,
     /// s + eps.
     NormPowerSum = 9,
-    /// Index of the greatest element, as i32, among those that are reduced to one, in their order in memory. The first
-    /// of equals, and the first NaN if there is one. Refused for no elements.
+    /// Index of the greatest element, as i32 or i64, among those that are reduced to one, in their order in memory. The
+    /// first of equals, and the first NaN if there is one. Refused for no elements.
     Argmax = 10,
     /// Index of the least element, likewise.
     Argmin = 11,
+}
+
+/// How a number becomes an integer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum Rounding {
+    /// What is behind the point is left out, as C does: 2.7 is 2, and -2.7 is -2.
+    #[default]
+    Zero = 0,
+    /// The nearest one, the even one of two: 2.5 is 2, and 3.5 is 4.
+    Nearest = 1,
+    /// The greatest one that is not above it: 2.7 is 2, and -2.7 is -3.
+    Floor = 2,
 }
 
 /// How the dimensions of the weights of a convolution are ordered.

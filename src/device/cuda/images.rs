@@ -129,8 +129,12 @@ images! {
     REDUCE_MODULE "reduce" {
         PLACE_COLUMNS c"weir_place_columns"
         PLACE_ROWS c"weir_place_rows"
+        PLACE_WHOLE_COLUMNS c"weir_place_whole_columns"
+        PLACE_WHOLE_ROWS c"weir_place_whole_rows"
         REDUCE_COLUMNS c"weir_reduce_columns"
         REDUCE_ROWS c"weir_reduce_rows"
+        REDUCE_WHOLE_COLUMNS c"weir_reduce_whole_columns"
+        REDUCE_WHOLE_ROWS c"weir_reduce_whole_rows"
     }
     SOFTMAX_MODULE "softmax" {
         SOFTMAX_COLUMNS c"weir_softmax_columns"

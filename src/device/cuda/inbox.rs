@@ -42,6 +42,7 @@ struct Fault {
 struct Site {
     name: Box<str>,
     axis: usize,
+    least: i64,
     table: Desc,
 }
 
@@ -108,10 +109,13 @@ impl FaultInbox {
     /// For a launch; a recorded one has number 0 in all of its runs. Allocates for a site that is new.
     pub(super) fn ticket(&self, name: &str, check: &Check<'_>, is_recorded: bool) -> FaultTicket {
         let mut sites = self.sites.lock();
-        let is_it = |site: &Site| *site.name == *name && site.axis == check.axis && site.table == *check.table;
+        let is_it = |site: &Site| {
+            let is_alike = (site.axis, site.least) == (check.axis, check.least);
+            *site.name == *name && is_alike && site.table == *check.table
+        };
         let known = sites.iter().position(is_it);
         let site = known.unwrap_or_else(|| {
-            sites.push(Site { name: name.into(), axis: check.axis, table: *check.table });
+            sites.push(Site { name: name.into(), axis: check.axis, least: check.least, table: *check.table });
             sites.len() - 1
         });
         // ORDERING: Relaxed; one thread at a time issues.
@@ -136,11 +140,11 @@ impl FaultInbox {
         }
         let (place, index) = (fault.place.load(Relaxed), fault.index.load(Relaxed));
         let sites = self.sites.lock();
-        let Site { name, axis, table } = sites.get(fault.site.load(Relaxed) as usize)?;
+        let Site { name, axis, least, table } = sites.get(fault.site.load(Relaxed) as usize)?;
         let last = table.shape().get(*axis).map_or(0, |size| size - 1);
         Some(Error::out_of_range(format!(
-            "{name}: input 1: element {place} is {index}, expected an index from 0 to {last} along axis {axis} of \
-             input 0, {}",
+            "{name}: input 1: element {place} is {index}, expected an index from {least} to {last} along axis {axis} \
+             of input 0, {}",
             table.text()
         )))
     }

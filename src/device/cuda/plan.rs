@@ -33,6 +33,8 @@ pub struct KernelLaunch<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Check<'a> {
     pub axis: usize,
+    /// The least index.
+    pub least: i64,
     pub table: &'a Desc,
 }
 

@@ -5,7 +5,7 @@ use super::broadcast::Broadcast;
 use super::{Builtin, BuiltinOperation, GRAIN, LEAST_NS, NS_PER_FLOAT, elements};
 use crate::base::{Desc, Result, dtype};
 use crate::device::Relation;
-use crate::kernel::vector::binary;
+use crate::kernel::vector::binary::{self, Integer};
 use crate::kernel::vector::convert::{self, Stored};
 use crate::kernel::vector::elements::{Beside, Sides};
 use crate::kernel::vector::isa::Isa;
@@ -22,7 +22,7 @@ const LONG: usize = 64;
 
 /// A call: the strided operands and the output.
 struct BinaryCall<'c, 'a> {
-    op: Op,
+    of: Binary,
     isa: Isa,
     dims: Broadcast<2>,
     context: &'c KernelContext<'a>,
@@ -31,7 +31,7 @@ struct BinaryCall<'c, 'a> {
 
 /// Parameters of its pieces.
 struct BinaryPiece {
-    op: Op,
+    of: Binary,
     isa: Isa,
     dims: Broadcast<2>,
 }
@@ -41,12 +41,12 @@ impl BinaryCall<'_, '_> {
         self,
         body: impl Fn(&BinaryPiece, &mut Sides<'_, T, U>, Range<usize>) + Sync,
     ) -> Result<()> {
-        let BinaryCall { op, isa, dims, context, outputs } = self;
+        let BinaryCall { of, isa, dims, context, outputs } = self;
         let items = elements(outputs.desc(0));
         let sides = Beside::of(context, outputs, |i| elements(context.inputs()[i].desc()) != items)?;
-        let cost_ns = 3.0 * NS_PER_FLOAT * if op == Op::WEIR_BINARY_POW { 60.0 } else { 1.0 };
+        let cost_ns = 3.0 * NS_PER_FLOAT * slowness(of.op, context.inputs()[0].desc());
         let span = Span { items, cost_ns, grain: GRAIN, ..Span::default() };
-        let work = BinaryPiece { op, isa, dims };
+        let work = BinaryPiece { of, isa, dims };
         context.parallel_into(&span, sides, |mut sides, claim| {
             body(&work, &mut sides, claim.begin()..claim.end());
             Ok(())
@@ -57,14 +57,14 @@ impl BinaryCall<'_, '_> {
     fn long_rows(self) -> Result<()> {
         self.region::<f32, f32>(|work, sides, items| {
             work.dims.rows(items.start, items.len(), |rows, at, len| {
-                binary::row(work.isa, work.op, sides, &rows, at, len);
+                binary::row(work.isa, &work.of, sides, &rows, at, len);
             });
         })
     }
 
     /// Any type, in blocks converted to f32.
     fn blocks<T: Stored, U: Stored>(self) -> Result<()> {
-        self.region::<T, U>(|&BinaryPiece { op, isa, ref dims }, sides, items| {
+        self.region::<T, U>(|&BinaryPiece { ref of, isa, ref dims }, sides, items| {
             let (mut left, mut right) = ([0.0; BLOCK], [0.0; BLOCK]);
             for from in items.clone().step_by(BLOCK) {
                 let count = BLOCK.min(items.end - from);
@@ -72,38 +72,63 @@ impl BinaryCall<'_, '_> {
                     sides.input(0).widen(isa, rows[0], &mut left[at..at + len]);
                     sides.input(1).widen(isa, rows[1], &mut right[at..at + len]);
                 });
-                binary::block(isa, op, &left[..count], &mut right[..count]);
+                binary::block(isa, of, &left[..count], &mut right[..count]);
                 convert::narrow(isa, &right[..count], sides.slice(from - items.start, count));
             }
         })
     }
 
-    /// s32 in blocks: `narrow` stores the results of one into the output.
-    fn integers<U: Element>(self, narrow: impl Fn(Op, &[i32], &mut [i32], &mut [U]) + Sync) -> Result<()> {
-        self.region::<i32, U>(|work, sides, items| {
-            let (mut left, mut right) = ([0; BLOCK], [0; BLOCK]);
+    /// Integers in blocks: `put` stores the results of one into the output.
+    fn blocks_of<T: Integer, U: Element>(
+        self,
+        put: impl Fn(&BinaryPiece, &[T], &mut [T], &mut [U]) + Sync,
+    ) -> Result<()> {
+        self.region::<T, U>(|work, sides, items| {
+            let (mut left, mut right) = ([T::default(); BLOCK], [T::default(); BLOCK]);
             for from in items.clone().step_by(BLOCK) {
                 let count = BLOCK.min(items.end - from);
                 work.dims.rows(from, count, |rows, at, len| {
                     sides.input(0).copy(rows[0], &mut left[at..at + len]);
                     sides.input(1).copy(rows[1], &mut right[at..at + len]);
                 });
-                narrow(work.op, &left[..count], &mut right[..count], sides.slice(from - items.start, count));
+                put(work, &left[..count], &mut right[..count], sides.slice(from - items.start, count));
             }
         })
     }
 
-    /// s8, u8 and 16-bit floats.
+    fn integers<T: Integer>(self) -> Result<()> {
+        if self.of.op.compares() {
+            return self.blocks_of::<T, Bool>(|work, a, b, y| {
+                binary::compare_integers(work.isa, work.of.op, a, b, y);
+            });
+        }
+        self.blocks_of::<T, T>(|work, a, b, y| {
+            binary::integers(work.isa, &work.of, a, b);
+            y.copy_from_slice(b);
+        })
+    }
+
+    /// 16-bit floats, bools, and f32 in short rows.
     fn narrow<T: Stored>(self) -> Result<()> {
-        if self.op.compares() { self.blocks::<T, Bool>() } else { self.blocks::<T, T>() }
+        if self.of.op.compares() { self.blocks::<T, Bool>() } else { self.blocks::<T, T>() }
+    }
+}
+
+/// How much longer than moving the elements it takes.
+fn slowness(op: Op, of: &Desc) -> f32 {
+    let is_float = [dtype::F32, dtype::F16, dtype::BF16].contains(&of.dtype);
+    match op {
+        Op::WEIR_BINARY_POW => 60.0,
+        Op::WEIR_BINARY_REM => 30.0,
+        Op::WEIR_BINARY_DIV if !is_float => 10.0,
+        _ => 1.0,
     }
 }
 
 impl BuiltinOperation for Builtin<Binary> {
     fn cost_ns(&self, inputs: &[Desc], output: &Desc) -> u64 {
         let all: usize = inputs.iter().chain([output]).map(elements).sum();
-        let slow = if self.op == Op::WEIR_BINARY_POW { 60.0 } else { 1.0 };
-        ((all as f32 * NS_PER_FLOAT * slow) as u64).max(LEAST_NS)
+        ((all as f32 * NS_PER_FLOAT * slowness(self.op, &inputs[0])) as u64).max(LEAST_NS)
     }
 
     fn in_place(&self) -> bool {
@@ -124,7 +149,8 @@ impl BuiltinOperation for Builtin<Binary> {
             | Op::WEIR_BINARY_DIV
             | Op::WEIR_BINARY_MIN
             | Op::WEIR_BINARY_MAX
-            | Op::WEIR_BINARY_POW => return None,
+            | Op::WEIR_BINARY_POW
+            | Op::WEIR_BINARY_REM => return None,
         })
     }
 
@@ -132,21 +158,16 @@ impl BuiltinOperation for Builtin<Binary> {
         let (inputs, output) = (context.inputs(), outputs.desc(0));
         let dims = Broadcast::new([inputs[0].desc(), inputs[1].desc()], output);
         let long = dims.row_len() >= LONG || dims.row_len() == elements(output);
-        let call = BinaryCall { op: self.op, isa: Isa::best(), dims, context, outputs };
+        let call = BinaryCall { of: **self, isa: self.isa, dims, context, outputs };
         match inputs[0].desc().dtype {
             dtype::F32 if long && !self.op.compares() => call.long_rows(),
             dtype::F32 => call.narrow::<f32>(),
             dtype::BF16 => call.narrow::<Bf16>(),
             dtype::F16 => call.narrow::<F16>(),
-            dtype::S32 if self.op.compares() => {
-                call.integers::<Bool>(|op, a, b, y| binary::compare_integers(op, a, b, y))
-            }
-            dtype::S32 => call.integers::<i32>(|op, a, b, y| {
-                binary::integers(op, a, b);
-                y.copy_from_slice(b);
-            }),
-            dtype::S8 => call.narrow::<i8>(),
-            dtype::U8 => call.narrow::<u8>(),
+            dtype::S64 => call.integers::<i64>(),
+            dtype::S32 => call.integers::<i32>(),
+            dtype::S8 => call.integers::<i8>(),
+            dtype::U8 => call.integers::<u8>(),
             _ => call.blocks::<Bool, Bool>(),
         }
     }

@@ -66,6 +66,7 @@ impl BuiltinOperation for Builtin<Cumsum> {
             dtype::F32 => self.floats::<f32>(context, outputs),
             dtype::F16 => self.floats::<F16>(context, outputs),
             dtype::BF16 => self.floats::<Bf16>(context, outputs),
+            dtype::S64 => self.run::<i64, i64>(context, outputs, i64::wrapping_add, |sum| sum),
             _ => self.run::<i32, i32>(context, outputs, i32::wrapping_add, |sum| sum),
         }
     }
@@ -126,7 +127,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let of = |of, dims: &[i64]| Desc::new(of, dims);
-        let text = "input 0: expected f32, f16, bf16 or s32 elements, got u8[2]";
+        let text = "input 0: expected f32, f16, bf16, s32 or s64 elements, got u8[2]";
         assert_eq!(refusal(&cumsum(0, false, false), &[of(dtype::U8, &[2])]), text);
         let text = "input 0: expected a shape with axis 1, got f32[2]";
         assert_eq!(refusal(&cumsum(1, false, false), &[of(dtype::F32, &[2])]), text);

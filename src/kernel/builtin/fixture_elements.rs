@@ -9,7 +9,8 @@ use crate::memory::{Bf16, Bool, Bytes, Element, F16, View};
 use crate::threadpool::ThreadPool;
 
 pub const FLOATS: [u32; 3] = [dtype::F32, dtype::BF16, dtype::F16];
-pub const ALL: [u32; 7] = [dtype::F32, dtype::BF16, dtype::F16, dtype::S32, dtype::S8, dtype::U8, dtype::BOOL];
+pub const ALL: [u32; 8] =
+    [dtype::F32, dtype::BF16, dtype::F16, dtype::S64, dtype::S32, dtype::S8, dtype::U8, dtype::BOOL];
 
 /// Guard words around each tensor, never to be written.
 pub const GUARDS: usize = 8;
@@ -41,6 +42,7 @@ impl TypedTensor {
             dtype::F32 => fill(&view, values, |x| x as f32),
             dtype::BF16 => fill(&view, values, |x| Bf16::narrowed(x as f32)),
             dtype::F16 => fill(&view, values, |x| F16::narrowed(x as f32)),
+            dtype::S64 => fill(&view, values, |x| x as i64),
             dtype::S32 => fill(&view, values, |x| x as i32),
             dtype::S8 => fill(&view, values, |x| x as i8),
             dtype::U8 => fill(&view, values, |x| x as u8),
@@ -65,6 +67,7 @@ impl TypedTensor {
             dtype::F32 => of::<f32>(&view),
             dtype::BF16 => of::<Bf16>(&view),
             dtype::F16 => of::<F16>(&view),
+            dtype::S64 => view.read::<i64>().iter().map(|&x| x as f64).collect(),
             dtype::S32 => view.read::<i32>().iter().map(|&x| f64::from(x)).collect(),
             dtype::S8 => of::<i8>(&view),
             dtype::U8 => of::<u8>(&view),

@@ -3,13 +3,13 @@
 
 use super::{Builtin, BuiltinOperation, LEAST_NS};
 use crate::base::{Desc, Error, Result, dtype};
+use crate::kernel::vector::convert::Whole;
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::vector::reduce::{
-    Best, ExtremeIndex, Fold, Greatest, Least, Product, ReductionInput, ReductionPlan, Sizes, Squares, Sum,
-};
+use crate::kernel::vector::reduce::*;
 use crate::kernel::{KernelContext, Outputs};
-use crate::memory::{Bf16, F16};
+use crate::memory::{Bf16, Bool, F16};
 use crate::ops::{Reduce, weir_reduce_op_value as Op};
+use std::marker::PhantomData;
 
 impl Builtin<Reduce> {
     fn plan(&self, input: &Desc) -> Result<ReductionPlan> {
@@ -23,7 +23,7 @@ impl Builtin<Reduce> {
         vectors * if self.gives_places() { 0.2 } else { 0.08 }
     }
 
-    fn numbers<T: ReductionInput>(
+    fn numbers<T: ReductionInput<Number = f32>>(
         &self,
         plan: &ReductionPlan,
         context: &KernelContext<'_>,
@@ -52,33 +52,97 @@ impl Builtin<Reduce> {
         }
     }
 
-    fn places<T: ReductionInput>(
+    fn places<R, T: ReductionInput<Number = R::Number>>(
+        &self,
+        plan: &ReductionPlan,
+        reduction: R,
+        (context, outputs): (&KernelContext<'_>, Outputs<'_>),
+        place: impl Fn(&R::Partial) -> u32 + Sync,
+    ) -> Result<()>
+    where
+        R: Reduction,
+    {
+        let (ns, call) = (self.number_ns(), (context, outputs.only()));
+        if self.long_indices {
+            let finish = |best: &[R::Partial], out: &mut [i64]| {
+                out.iter_mut().zip(best).for_each(|(out, best)| *out = place(best).into());
+            };
+            return plan.compute::<R, T, i64>(self.isa, reduction, ns, call, &finish);
+        }
+        let finish = |best: &[R::Partial], out: &mut [i32]| {
+            out.iter_mut().zip(best).for_each(|(out, best)| *out = place(best) as i32);
+        };
+        plan.compute::<R, T, i32>(self.isa, reduction, ns, call, &finish)
+    }
+
+    fn floats<T: ReductionInput<Number = f32>>(
         &self,
         plan: &ReductionPlan,
         context: &KernelContext<'_>,
         outputs: Outputs<'_>,
     ) -> Result<()> {
-        let finish = |best: &[Best], out: &mut [i32]| {
-            out.iter_mut().zip(best).for_each(|(out, best)| *out = best.place as i32);
-        };
-        let (ns, call) = (self.number_ns(), (context, outputs.only()));
+        let (place, call) = (|best: &Best| best.place, (context, outputs));
         match self.op {
-            Op::WEIR_REDUCE_ARGMIN => plan.compute::<_, T, i32>(self.isa, ExtremeIndex::<true>, ns, call, &finish),
-            _ => plan.compute::<_, T, i32>(self.isa, ExtremeIndex::<false>, ns, call, &finish),
+            Op::WEIR_REDUCE_ARGMIN => self.places::<_, T>(plan, ExtremeIndex::<true>, call, place),
+            Op::WEIR_REDUCE_ARGMAX => self.places::<_, T>(plan, ExtremeIndex::<false>, call, place),
+            _ => self.numbers::<T>(plan, call.0, call.1),
         }
     }
 
-    fn go<T: ReductionInput>(
+    fn integers<T: ReductionInput<Number = T> + Whole>(
         &self,
         plan: &ReductionPlan,
         context: &KernelContext<'_>,
         outputs: Outputs<'_>,
     ) -> Result<()> {
-        if self.gives_places() {
-            self.places::<T>(plan, context, outputs)
-        } else {
-            self.numbers::<T>(plan, context, outputs)
+        let place = |best: &BestWhole| best.place;
+        match self.op {
+            Op::WEIR_REDUCE_ARGMIN => {
+                return self.places::<_, T>(plan, WholeIndex::<T, true>(PhantomData), (context, outputs), place);
+            }
+            Op::WEIR_REDUCE_ARGMAX => {
+                return self.places::<_, T>(plan, WholeIndex::<T, false>(PhantomData), (context, outputs), place);
+            }
+            _ => {}
         }
+        let (ns, call, count) = (self.number_ns(), (context, outputs.only()), plan.reduced() as i64);
+        let each = |totals: &[i64], out: &mut [T], f: fn(i64) -> T| {
+            out.iter_mut().zip(totals).for_each(|(out, &total)| *out = f(total));
+        };
+        let wrapped = |totals: &[i64], out: &mut [T]| each(totals, out, T::wrapped);
+        // For no elements an extreme is that of the type.
+        let nearest = |total: i64| match T::DTYPE {
+            dtype::BOOL => T::wrapped(i64::from(total > 0)),
+            _ => T::saturated(total),
+        };
+        let saturated = |totals: &[i64], out: &mut [T]| each(totals, out, nearest);
+        let averages = |totals: &[i64], out: &mut [T]| {
+            let mean = |total: i64| T::wrapped(total.checked_div(count).unwrap_or(0));
+            out.iter_mut().zip(totals).for_each(|(out, &total)| *out = mean(total));
+        };
+        match self.op {
+            Op::WEIR_REDUCE_SUM => {
+                plan.compute::<_, T, T>(self.isa, WholeFold(SumOfWhole, PhantomData), ns, call, &wrapped)
+            }
+            Op::WEIR_REDUCE_MEAN => {
+                plan.compute::<_, T, T>(self.isa, WholeFold(SumOfWhole, PhantomData), ns, call, &averages)
+            }
+            Op::WEIR_REDUCE_MUL => {
+                plan.compute::<_, T, T>(self.isa, WholeFold(ProductOfWhole, PhantomData), ns, call, &wrapped)
+            }
+            Op::WEIR_REDUCE_MIN => {
+                plan.compute::<_, T, T>(self.isa, WholeFold(LeastWhole, PhantomData), ns, call, &saturated)
+            }
+            Op::WEIR_REDUCE_MAX => {
+                plan.compute::<_, T, T>(self.isa, WholeFold(GreatestWhole, PhantomData), ns, call, &saturated)
+            }
+            _ => Err(Error::internal(format!("{:?} of integers", self.op))),
+        }
+    }
+
+    /// Whether integers are reduced, whose best ones take more room.
+    fn is_whole(input: &Desc) -> bool {
+        ![dtype::F32, dtype::F16, dtype::BF16].contains(&input.dtype)
     }
 
     fn root(&self, power: f64) -> f64 {
@@ -101,11 +165,17 @@ impl BuiltinOperation for Builtin<Reduce> {
     fn scratch_bytes(&self, inputs: &[Desc], _output: &Desc) -> usize {
         // `output` has refused invalid axes.
         let plan = inputs[0].is_concrete().then(|| self.plan(&inputs[0]).ok());
-        match (plan, self.gives_places()) {
-            (Some(plan), true) => plan.map_or(0, |plan| plan.scratch_bytes::<ExtremeIndex<true>>()),
-            (Some(plan), false) => plan.map_or(0, |plan| plan.scratch_bytes::<Fold<Sum>>()),
-            (None, true) => ReductionPlan::most_scratch_bytes::<ExtremeIndex<true>>(),
-            (None, false) => ReductionPlan::most_scratch_bytes::<Fold<Sum>>(),
+        fn bytes<R: Reduction>(plan: Option<Option<ReductionPlan>>) -> usize {
+            match plan {
+                Some(plan) => plan.map_or(0, |plan| plan.scratch_bytes::<R>()),
+                None => ReductionPlan::most_scratch_bytes::<R>(),
+            }
+        }
+        match (self.gives_places(), Self::is_whole(&inputs[0])) {
+            (true, true) => bytes::<WholeIndex<i64, true>>(plan),
+            (true, false) => bytes::<ExtremeIndex<true>>(plan),
+            (false, true) => bytes::<WholeFold<SumOfWhole, i64>>(plan),
+            (false, false) => bytes::<Fold<Sum>>(plan),
         }
     }
 
@@ -117,10 +187,14 @@ impl BuiltinOperation for Builtin<Reduce> {
         let input = context.inputs()[0].desc();
         let plan = self.plan(input)?;
         match input.dtype {
-            dtype::F32 => self.go::<f32>(&plan, context, outputs),
-            dtype::F16 => self.go::<F16>(&plan, context, outputs),
-            dtype::BF16 => self.go::<Bf16>(&plan, context, outputs),
-            _ => Err(Error::internal(format!("a reduction of {}", input.text()))),
+            dtype::F32 => self.floats::<f32>(&plan, context, outputs),
+            dtype::F16 => self.floats::<F16>(&plan, context, outputs),
+            dtype::BF16 => self.floats::<Bf16>(&plan, context, outputs),
+            dtype::S64 => self.integers::<i64>(&plan, context, outputs),
+            dtype::S32 => self.integers::<i32>(&plan, context, outputs),
+            dtype::S8 => self.integers::<i8>(&plan, context, outputs),
+            dtype::U8 => self.integers::<u8>(&plan, context, outputs),
+            _ => self.integers::<Bool>(&plan, context, outputs),
         }
     }
 }

@@ -53,6 +53,7 @@ impl BuiltinOperation for Builtin<Select> {
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         match outputs.desc(0).dtype {
             dtype::F32 => run::<f32>(context, outputs),
+            dtype::S64 => run::<i64>(context, outputs),
             dtype::S32 => run::<i32>(context, outputs),
             dtype::F16 => run::<F16>(context, outputs),
             dtype::BF16 => run::<Bf16>(context, outputs),

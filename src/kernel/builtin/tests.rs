@@ -51,7 +51,7 @@ fn relu_works_on_every_size_and_pool() {
 // Add
 
 fn add() -> Builtin<Binary> {
-    Builtin::new(Binary { op: weir_binary_op_value::WEIR_BINARY_ADD })
+    Builtin::new(Binary::of(weir_binary_op_value::WEIR_BINARY_ADD))
 }
 
 /// The sum by its definition: each element of the result selects its operands.

@@ -78,6 +78,15 @@ fn functions_refuse_what_they_cannot_do() {
 
 // Binary
 
+/// A whole number in a type of integers.
+fn wrapped(of: u32, x: f64) -> f64 {
+    match of {
+        dtype::S8 => f64::from(x as i64 as i8),
+        dtype::U8 => f64::from(x as i64 as u8),
+        _ => x,
+    }
+}
+
 fn binary_reference(op: weir_binary_op_value, of: u32, a: f64, b: f64) -> f64 {
     let truth = |holds: bool| f64::from(u8::from(holds));
     let value = match op {
@@ -94,11 +103,13 @@ fn binary_reference(op: weir_binary_op_value, of: u32, a: f64, b: f64) -> f64 {
         WEIR_BINARY_LE => return truth(a <= b),
         WEIR_BINARY_GT => return truth(a > b),
         WEIR_BINARY_GE => return truth(a >= b),
+        WEIR_BINARY_REM => a % b,
     };
     if FLOATS.contains(&of) {
         TypedTensor::rounded(of, f64::from(value as f32))
     } else {
-        TypedTensor::rounded(of, value.round_ties_even())
+        // Only products leave the bytes.
+        TypedTensor::rounded(of, if op == WEIR_BINARY_DIV { value.trunc() } else { wrapped(of, value) })
     }
 }
 
@@ -145,10 +156,12 @@ fn functions_of_two_broadcast_as_defined() {
         WEIR_BINARY_LE,
         WEIR_BINARY_GT,
         WEIR_BINARY_GE,
+        WEIR_BINARY_REM,
     ] {
-        let kernel = Builtin::new(Binary { op });
+        let kernel = Builtin::new(Binary::of(op));
         for of in ALL {
-            if of == dtype::BOOL && !op.compares() || op == WEIR_BINARY_POW && !FLOATS.contains(&of) {
+            let takes_bools = op.compares() || matches!(op, WEIR_BINARY_MIN | WEIR_BINARY_MAX);
+            if of == dtype::BOOL && !takes_bools || op == WEIR_BINARY_POW && !FLOATS.contains(&of) {
                 continue;
             }
             for (i, &(a, b, shape)) in shapes.iter().enumerate() {
@@ -178,7 +191,7 @@ fn functions_of_two_broadcast_as_defined() {
 
 #[test]
 fn functions_of_two_give_the_same_bits_on_all_pools() {
-    for of in [dtype::F32, dtype::BF16, dtype::S32, dtype::U8] {
+    for of in [dtype::F32, dtype::BF16, dtype::S64, dtype::S32, dtype::U8] {
         for (a, b) in [
             (&[100_003][..], &[100_003][..]),
             (&[331, 307], &[307]),
@@ -186,9 +199,9 @@ fn functions_of_two_give_the_same_bits_on_all_pools() {
             (&[7, 1, 30, 41], &[30, 1, 1]),
         ] {
             let (a, b) = (whole(of, a, 1, 50.0), whole(of, b, 2, 50.0));
-            for op in [WEIR_BINARY_SUB, WEIR_BINARY_LE] {
-                check_pools(&Builtin::new(Binary { op }), &[&a, &b]);
-                check_pools(&Builtin::new(Binary { op }), &[&b, &a]);
+            for op in [WEIR_BINARY_SUB, WEIR_BINARY_LE, WEIR_BINARY_REM] {
+                check_pools(&Builtin::new(Binary::of(op)), &[&a, &b]);
+                check_pools(&Builtin::new(Binary::of(op)), &[&b, &a]);
             }
         }
     }
@@ -196,7 +209,7 @@ fn functions_of_two_give_the_same_bits_on_all_pools() {
 
 #[test]
 fn functions_of_two_refuse_what_they_cannot_do() {
-    let (add, pow) = (Builtin::new(Binary { op: WEIR_BINARY_ADD }), Builtin::new(Binary { op: WEIR_BINARY_POW }));
+    let (add, pow) = (Builtin::new(Binary::of(WEIR_BINARY_ADD)), Builtin::new(Binary::of(WEIR_BINARY_POW)));
     let of = |of, dims: &[i64]| Desc::new(of, dims);
     let text = "input 1: expected a shape that broadcasts with s8[2,3], got s8[2]";
     assert_eq!(refusal(&add, &[of(dtype::S8, &[2, 3]), of(dtype::S8, &[2])]), text);

@@ -5,12 +5,51 @@ use super::fixture::refusal;
 use super::fixture_elements::*;
 use super::*;
 use crate::base::dtype;
+use crate::kernel::vector::isa::Isa;
 use crate::ops::*;
 
 // Convert
 
+fn settings() -> impl Iterator<Item = (weir_rounding_value, weir_overflow_value)> {
+    use weir_overflow_value::*;
+    use weir_rounding_value::*;
+    [WEIR_ROUNDING_ZERO, WEIR_ROUNDING_NEAREST, WEIR_ROUNDING_FLOOR]
+        .into_iter()
+        .flat_map(|rounding| [WEIR_OVERFLOW_WRAP, WEIR_OVERFLOW_SATURATE].map(|overflow| (rounding, overflow)))
+}
+
+/// What the header says of a conversion.
+fn converted(from: u32, x: f64, of: &Convert) -> f64 {
+    use weir_overflow_value::*;
+    use weir_rounding_value::*;
+    let is_plain = (of.scale, of.shift) == (1.0, 0.0);
+    let is_whole = |of: u32| [dtype::S64, dtype::S32, dtype::S8, dtype::U8, dtype::BOOL].contains(&of);
+    if is_plain && from == of.dtype {
+        return x;
+    }
+    if is_plain && is_whole(from) && is_whole(of.dtype) && of.overflow == WEIR_OVERFLOW_WRAP {
+        return match of.dtype {
+            dtype::S32 => f64::from(x as i64 as i32),
+            dtype::S8 => f64::from(x as i64 as i8),
+            dtype::U8 => f64::from(x as i64 as u8),
+            _ => TypedTensor::rounded(of.dtype, x),
+        };
+    }
+    if is_plain && is_whole(from) && is_whole(of.dtype) {
+        return TypedTensor::rounded(of.dtype, x);
+    }
+    // All else goes through f32.
+    let float = f64::from(x as f32 * of.scale + of.shift);
+    match of.rounding {
+        _ if FLOATS.contains(&of.dtype) || of.dtype == dtype::BOOL => TypedTensor::rounded(of.dtype, float),
+        WEIR_ROUNDING_ZERO => TypedTensor::rounded(of.dtype, float.trunc()),
+        WEIR_ROUNDING_NEAREST => TypedTensor::rounded(of.dtype, float.round_ties_even()),
+        WEIR_ROUNDING_FLOOR => TypedTensor::rounded(of.dtype, float.floor()),
+    }
+}
+
 #[test]
-fn conversions_round_and_saturate_between_all_types() {
+fn conversions_round_and_wrap_or_saturate_between_all_types() {
     let interesting = [
         0.0,
         1.0,
@@ -49,29 +88,35 @@ fn conversions_round_and_saturate_between_all_types() {
     for (from, to) in ALL.into_iter().flat_map(|from| ALL.map(|to| (from, to))) {
         let x = TypedTensor::new(from, &[3, 11], &interesting);
         for (scale, shift) in [(1.0f32, 0.0f32), (0.25, 0.0), (4_294_967_295.0, 0.0), (2.0, -1.0)] {
-            let y = run(&Builtin::new(Convert { dtype: to, scale, shift }), &[&x]);
+            let y = run(&Builtin::new(Convert { scale, shift, ..Convert::to(to) }), &[&x]);
             assert_eq!(y.desc, Desc::new(to, &[3, 11]));
             for (&x, &got) in x.values().iter().zip(&y.values()) {
-                // Through f32, except for values that both types hold exactly.
-                let float =
-                    if (scale, shift) == (1.0, 0.0) && from == to { x } else { f64::from(x as f32 * scale + shift) };
-                let want = if FLOATS.contains(&to) || to == dtype::BOOL {
-                    TypedTensor::rounded(to, float)
-                } else {
-                    TypedTensor::rounded(to, float.round_ties_even())
-                };
+                let want = converted(from, x, &Convert { scale, shift, ..Convert::to(to) });
                 assert!(
                     got == want || got.is_nan() && want.is_nan(),
                     "{} to {}: {x} x {scale} + {shift}: {got} for {want}",
-                    x,
+                    dtype::name(from),
                     y.desc.text()
                 );
             }
+            for (rounding, overflow) in settings() {
+                let of = Convert { scale, shift, rounding, overflow, ..Convert::to(to) };
+                for isa in Isa::available() {
+                    let y = run(&Builtin::on(of, isa), &[&x]);
+                    for (&x, &got) in x.values().iter().zip(&y.values()) {
+                        let want = converted(from, x, &of);
+                        assert!(
+                            got == want || got.is_nan() && want.is_nan(),
+                            "{isa:?} {of:?} of {x}: {got} for {want}"
+                        );
+                    }
+                }
+            }
         }
-        let convert = Builtin::new(Convert { dtype: to, scale: 0.5, shift: 1.0 });
+        let convert = Builtin::new(Convert { scale: 0.5, shift: 1.0, ..Convert::to(to) });
         check_pools(&convert, &[&random(from, &[20_011], 5, 200.0)]);
     }
-    let plain = Builtin::new(Convert { dtype: dtype::S32, scale: 1.0, shift: 0.0 });
+    let plain = Builtin::new(Convert::to(dtype::S32));
     let exact: Vec<f64> = vec![16_777_217.0, -2_147_483_647.0, 5.0];
     assert_eq!(run(&plain, &[&TypedTensor::new(dtype::S32, &[3], &exact)]).values(), exact);
 }

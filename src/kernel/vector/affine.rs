@@ -5,10 +5,20 @@ use super::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::Vector;
 use super::real::Real;
+use crate::ops::weir_rounding_value as Rounding;
 
 /// x = x factor + summand.
 pub fn scale(isa: Isa, x: &mut [f32], factor: f32, summand: f32) {
     map(isa, &ScaleShift(factor, summand), x, &[], &[]);
+}
+
+/// x without what is behind the point, or the integer below it, or the nearest one.
+pub fn round(isa: Isa, x: &mut [f32], rounding: Rounding) {
+    match rounding {
+        Rounding::WEIR_ROUNDING_ZERO => map(isa, &Truncate, x, &[], &[]),
+        Rounding::WEIR_ROUNDING_NEAREST => map(isa, &Nearest, x, &[], &[]),
+        Rounding::WEIR_ROUNDING_FLOOR => map(isa, &Floor, x, &[], &[]),
+    }
 }
 
 /// x = round(x / scale) + zero, of slices of the same length.
@@ -31,6 +41,9 @@ trait Formula {
 }
 
 struct ScaleShift(f32, f32);
+struct Truncate;
+struct Nearest;
+struct Floor;
 struct Quantize;
 struct Dequantize;
 
@@ -43,6 +56,22 @@ impl Formula for ScaleShift {
         unsafe { x.mul(N::splat(self.0)).add(N::splat(self.1)) }
     }
 }
+
+macro_rules! roundings {
+    ($($name:ident: $method:ident),*) => {$(
+        impl Formula for $name {
+            const THREE: bool = false;
+
+            #[inline(always)]
+            unsafe fn of<N: Real>(&self, x: N, _: N, _: N) -> N {
+                // SAFETY: as demanded of the caller.
+                unsafe { x.$method() }
+            }
+        }
+    )*};
+}
+
+roundings!(Truncate: trunc, Nearest: round, Floor: floor);
 
 impl Formula for Quantize {
     #[inline(always)]
@@ -150,6 +179,18 @@ mod tests {
                 let scaled = done(&|x| scale(isa, x, 1.7, 0.3));
                 let quantized = done(&|x| quantize(isa, x, &scales, &zeros));
                 let back = done(&|x| dequantize(isa, x, &scales, &zeros));
+                for (rounding, of) in [
+                    (Rounding::WEIR_ROUNDING_ZERO, f32::trunc as fn(f32) -> f32),
+                    (Rounding::WEIR_ROUNDING_NEAREST, f32::round_ties_even),
+                    (Rounding::WEIR_ROUNDING_FLOOR, f32::floor),
+                ] {
+                    let mut y: Vec<f32> = x.iter().map(|x| (x / 4.0).round() / 4.0).collect();
+                    let ends = [-0.0, 0.5, -0.5, 0.499_999_97, 8_388_607.5, -8_388_607.5, 3e9, f32::INFINITY, f32::MIN];
+                    y.iter_mut().zip(ends).for_each(|(y, end)| *y = end);
+                    let want: Vec<u32> = y.iter().map(|&x| of(x).to_bits()).collect();
+                    round(isa, &mut y, rounding);
+                    assert_eq!(y.iter().map(|y| y.to_bits()).collect::<Vec<_>>(), want, "{isa:?} {len} {rounding:?}");
+                }
                 for i in 0..len {
                     assert_eq!(scaled[i], x[i] * 1.7 + 0.3, "{isa:?} {len} {i}");
                     assert_eq!(quantized[i], (x[i] / scales[i]).round_ties_even() + zeros[i], "{isa:?} {len} {i}");

@@ -1,7 +1,7 @@
 //! Binary elementwise functions: rows of f32, one of which may be a scalar, and blocks of all other types.
 //!
-//! As in `eltwise`, a result depends only on its elements, the function and the level. 16-bit floats and bytes are
-//! computed in f32; s32 has functions of its own, because f32 cannot hold every s32.
+//! As in `eltwise`, a result depends only on its elements, the function and the level. 16-bit floats are computed in
+//! f32; integers have functions of their own, which are exact.
 
 #[cfg(test)]
 mod tests;
@@ -10,9 +10,13 @@ use super::elements::{Sides, SourceRow};
 use super::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::Vector;
+use super::levels::{self, LevelLoop};
 use super::real::Real;
-use crate::memory::Bool;
-use crate::ops::weir_binary_op_value as Op;
+use crate::memory::{Bool, Element};
+use crate::ops::{
+    Binary, weir_binary_op_value as Op, weir_overflow_value as Overflow, weir_rounding_value as Rounding,
+};
+use std::cmp::Ordering;
 
 /// A function of two numbers; a truth value is 1 or 0.
 trait Formula {
@@ -60,19 +64,19 @@ struct Floats {
 
 /// y = op(a, b) for a row of `len` floats from `at` on in y, which may be the memory of an operand that is not
 /// broadcast.
-pub fn row(isa: Isa, op: Op, sides: &mut Sides<'_, f32, f32>, rows: &[SourceRow; 2], at: usize, len: usize) {
+pub fn row(isa: Isa, of: &Binary, sides: &mut Sides<'_, f32, f32>, rows: &[SourceRow; 2], at: usize, len: usize) {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
     let floats = |i: usize| Floats { data: sides.input(i).row(rows[i], len), stretched: rows[i].stretched };
     let (a, b) = (floats(0), floats(1));
     let y = sides.address(at, len);
     if len > 0 {
         // SAFETY: `row` and `address` have compared; the level was.
-        unsafe { run(isa, op, a, b, y, len) }
+        unsafe { run(isa, of, a, b, y, len) }
     }
 }
 
 /// b = op(a, b), for slices of the same length.
-pub fn block(isa: Isa, op: Op, a: &[f32], b: &mut [f32]) {
+pub fn block(isa: Isa, of: &Binary, a: &[f32], b: &mut [f32]) {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
     assert_eq!(a.len(), b.len());
     let y = b.as_mut_ptr();
@@ -81,15 +85,15 @@ pub fn block(isa: Isa, op: Op, a: &[f32], b: &mut [f32]) {
         return;
     }
     // SAFETY: two slices, of which one is read and written; the level was compared.
-    unsafe { run(isa, op, floats(a.as_ptr()), floats(y), y, b.len()) }
+    unsafe { run(isa, of, floats(a.as_ptr()), floats(y), y, b.len()) }
 }
 
 /// # Safety
 /// Rows of this many floats; y is one of them or disjoint from them; the processor has the level.
-unsafe fn run(isa: Isa, op: Op, a: Floats, b: Floats, y: *mut f32, len: usize) {
+unsafe fn run(isa: Isa, of: &Binary, a: Floats, b: Floats, y: *mut f32, len: usize) {
     // SAFETY: as demanded of the caller.
     unsafe {
-        match op {
+        match of.op {
             Op::WEIR_BINARY_ADD => map::<Add>(isa, a, b, y, len),
             Op::WEIR_BINARY_SUB => map::<Sub>(isa, a, b, y, len),
             Op::WEIR_BINARY_MUL => map::<Mul>(isa, a, b, y, len),
@@ -102,14 +106,53 @@ unsafe fn run(isa: Isa, op: Op, a: Floats, b: Floats, y: *mut f32, len: usize) {
             Op::WEIR_BINARY_LE => map::<Le>(isa, a, b, y, len),
             Op::WEIR_BINARY_GT => map::<Lt>(isa, b, a, y, len),
             Op::WEIR_BINARY_GE => map::<Le>(isa, b, a, y, len),
-            Op::WEIR_BINARY_POW => {
-                let step = |x: Floats| usize::from(!x.stretched);
-                for i in 0..len {
-                    *y.add(i) = (*a.data.add(i * step(a))).powf(*b.data.add(i * step(b)));
-                }
-            }
+            Op::WEIR_BINARY_POW => each_float(f32::powf, a, b, y, len),
+            Op::WEIR_BINARY_REM => match of.rounding {
+                Rounding::WEIR_ROUNDING_ZERO => each_float(|a, b| a % b, a, b, y, len),
+                Rounding::WEIR_ROUNDING_FLOOR => each_float(floored_remainder, a, b, y, len),
+                Rounding::WEIR_ROUNDING_NEAREST => each_float(nearest_remainder, a, b, y, len),
+            },
         }
     }
+}
+
+/// One by one, by functions of the C library.
+///
+/// # Safety
+/// As of `run`.
+unsafe fn each_float(f: impl Fn(f32, f32) -> f32, a: Floats, b: Floats, y: *mut f32, len: usize) {
+    let step = |x: Floats| usize::from(!x.stretched);
+    for i in 0..len {
+        // SAFETY: as demanded of the caller.
+        unsafe { *y.add(i) = f(*a.data.add(i * step(a)), *b.data.add(i * step(b))) }
+    }
+}
+
+/// The remainder of a quotient that is rounded down: it has the sign of b.
+fn floored_remainder(a: f32, b: f32) -> f32 {
+    let rest = a % b;
+    if rest == 0.0 {
+        rest.copysign(b)
+    } else if rest.is_sign_negative() != b.is_sign_negative() {
+        rest + b
+    } else {
+        rest
+    }
+}
+
+/// The remainder of a quotient that is rounded to nearest, ties to even.
+fn nearest_remainder(a: f32, b: f32) -> f32 {
+    // Exact: a float has so few digits that none is lost in f64. What is left of two b says whether the quotient is
+    // even.
+    let (size, b) = (f64::from(a).abs() % (2.0 * f64::from(b).abs()), f64::from(b).abs());
+    let rest = if size <= 0.5 * b || size.is_nan() {
+        size
+    } else if size < 1.5 * b {
+        size - b
+    } else {
+        size - 2.0 * b
+    } as f32;
+    if a.is_sign_negative() { -rest } else { rest }
 }
 
 /// # Safety
@@ -226,19 +269,153 @@ unsafe fn map_portable<F: Formula>(a: Floats, b: Floats, y: *mut f32, len: usize
     }
 }
 
-/// b = op(a, b) of integers; not for functions that compare.
-pub fn integers(op: Op, a: &[i32], b: &mut [i32]) {
-    fn each(a: &[i32], b: &mut [i32], f: impl Fn(i32, i32) -> i32) {
-        b.iter_mut().zip(a).for_each(|(b, &a)| *b = f(a, *b));
+/// A type of integers.
+pub trait Integer: Element + Ord + Default {
+    fn sum(self, other: Self, overflow: Overflow) -> Self;
+    fn difference(self, other: Self, overflow: Overflow) -> Self;
+    fn product(self, other: Self, overflow: Overflow) -> Self;
+    fn quotient(self, divisor: Self, rounding: Rounding, overflow: Overflow) -> Self;
+    /// What that quotient leaves over; 0 for a divisor of 0. It may be below zero, which not every type has.
+    fn remainder(self, divisor: Self, rounding: Rounding, overflow: Overflow) -> Self;
+}
+
+/// What rounding adds to a quotient that was rounded toward zero and left `rest`: 1, 0, or -1 in two's complement.
+macro_rules! correction {
+    ($type:ident, $rest:expr, $divisor:expr, $quotient:expr, $rounding:expr) => {{
+        let (rest, divisor, quotient): ($type, $type, $type) = ($rest, $divisor, $quotient);
+        let is_below = (rest < 0) != (divisor < 0);
+        let down: $type = (0 as $type).wrapping_sub(1);
+        match $rounding {
+            Rounding::WEIR_ROUNDING_ZERO => 0,
+            Rounding::WEIR_ROUNDING_FLOOR => {
+                if rest != 0 && is_below {
+                    down
+                } else {
+                    0
+                }
+            }
+            Rounding::WEIR_ROUNDING_NEAREST => {
+                let (over, under) = (rest.abs_diff(0), divisor.abs_diff(0) - rest.abs_diff(0));
+                let is_farther = over > under || over == under && quotient & 1 != 0;
+                if !is_farther {
+                    0
+                } else if is_below {
+                    down
+                } else {
+                    1
+                }
+            }
+        }
+    }};
+}
+
+macro_rules! integers {
+    ($($type:ident),*) => {$(
+        #[allow(unused_comparisons, reason = "some types have no sign")]
+        impl Integer for $type {
+            #[inline(always)]
+            fn sum(self, other: Self, overflow: Overflow) -> Self {
+                if saturates(overflow) { self.saturating_add(other) } else { self.wrapping_add(other) }
+            }
+            #[inline(always)]
+            fn difference(self, other: Self, overflow: Overflow) -> Self {
+                if saturates(overflow) { self.saturating_sub(other) } else { self.wrapping_sub(other) }
+            }
+            #[inline(always)]
+            fn product(self, other: Self, overflow: Overflow) -> Self {
+                if saturates(overflow) { self.saturating_mul(other) } else { self.wrapping_mul(other) }
+            }
+            #[inline(always)]
+            fn quotient(self, divisor: Self, rounding: Rounding, overflow: Overflow) -> Self {
+                if divisor == 0 {
+                    return match self.cmp(&0) {
+                        Ordering::Greater if saturates(overflow) => $type::MAX,
+                        Ordering::Less if saturates(overflow) => $type::MIN,
+                        _ => 0,
+                    };
+                }
+                match self.overflowing_div(divisor) {
+                    (_, true) if saturates(overflow) => $type::MAX,
+                    (least, true) => least,
+                    (quotient, false) => {
+                        quotient.wrapping_add(correction!($type, self % divisor, divisor, quotient, rounding))
+                    }
+                }
+            }
+            #[inline(always)]
+            fn remainder(self, divisor: Self, rounding: Rounding, overflow: Overflow) -> Self {
+                if divisor == 0 {
+                    return 0;
+                }
+                let (quotient, rest) = (self.wrapping_div(divisor), self.wrapping_rem(divisor));
+                let more = correction!($type, rest, divisor, quotient, rounding);
+                if $type::MIN == 0 && more != 0 && saturates(overflow) {
+                    return 0;
+                }
+                rest.wrapping_sub(more.wrapping_mul(divisor))
+            }
+        }
+    )*};
+}
+
+integers!(i8, u8, i32, i64);
+
+fn saturates(overflow: Overflow) -> bool {
+    overflow == Overflow::WEIR_OVERFLOW_SATURATE
+}
+
+/// b = f(a, b), element by element.
+struct EachInteger<'a, T, F> {
+    a: &'a [T],
+    b: &'a mut [T],
+    f: F,
+}
+
+impl<T: Integer, F: Fn(T, T) -> T> LevelLoop for EachInteger<'_, T, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.b.iter_mut().zip(self.a).for_each(|(b, &a)| *b = (self.f)(a, *b));
     }
-    match op {
-        Op::WEIR_BINARY_ADD => each(a, b, i32::wrapping_add),
-        Op::WEIR_BINARY_SUB => each(a, b, i32::wrapping_sub),
-        Op::WEIR_BINARY_MUL => each(a, b, i32::wrapping_mul),
-        Op::WEIR_BINARY_MIN => each(a, b, i32::min),
-        Op::WEIR_BINARY_MAX => each(a, b, i32::max),
-        // A conversion from f64 saturates and turns NaN into 0.
-        Op::WEIR_BINARY_DIV => each(a, b, |a, b| (f64::from(a) / f64::from(b)).round_ties_even() as i32),
+}
+
+/// b = op(a, b) of integers, for slices of the same length; not for functions that compare.
+pub fn integers<T: Integer>(isa: Isa, of: &Binary, a: &[T], b: &mut [T]) {
+    use Overflow::*;
+    use Rounding::*;
+    assert_eq!(a.len(), b.len());
+    macro_rules! each {
+        ($f:expr) => {
+            levels::on(isa, EachInteger { a, b, f: $f })
+        };
+    }
+    // A loop for each setting, which the compiler then makes plain.
+    macro_rules! overflowing {
+        ($f:ident) => {
+            match of.overflow {
+                WEIR_OVERFLOW_WRAP => each!(|a: T, b| a.$f(b, WEIR_OVERFLOW_WRAP)),
+                WEIR_OVERFLOW_SATURATE => each!(|a: T, b| a.$f(b, WEIR_OVERFLOW_SATURATE)),
+            }
+        };
+    }
+    macro_rules! rounding {
+        ($f:ident) => {
+            match of.rounding {
+                WEIR_ROUNDING_ZERO => each!(|a: T, b| a.$f(b, WEIR_ROUNDING_ZERO, of.overflow)),
+                WEIR_ROUNDING_NEAREST => each!(|a: T, b| a.$f(b, WEIR_ROUNDING_NEAREST, of.overflow)),
+                WEIR_ROUNDING_FLOOR => each!(|a: T, b| a.$f(b, WEIR_ROUNDING_FLOOR, of.overflow)),
+            }
+        };
+    }
+    match of.op {
+        Op::WEIR_BINARY_ADD => overflowing!(sum),
+        Op::WEIR_BINARY_SUB => overflowing!(difference),
+        Op::WEIR_BINARY_MUL => overflowing!(product),
+        Op::WEIR_BINARY_MIN => each!(|a: T, b| a.min(b)),
+        Op::WEIR_BINARY_MAX => each!(|a: T, b| a.max(b)),
+        Op::WEIR_BINARY_DIV => rounding!(quotient),
+        Op::WEIR_BINARY_REM => rounding!(remainder),
         Op::WEIR_BINARY_POW
         | Op::WEIR_BINARY_EQ
         | Op::WEIR_BINARY_NE
@@ -246,29 +423,50 @@ pub fn integers(op: Op, a: &[i32], b: &mut [i32]) {
         | Op::WEIR_BINARY_LE
         | Op::WEIR_BINARY_GT
         | Op::WEIR_BINARY_GE => {
-            unreachable!("{op:?} of integers gives no integer")
+            unreachable!("{:?} of integers gives no integer", of.op)
         }
     }
 }
 
+/// y = f(a, b), element by element.
+struct EachComparison<'a, T, F> {
+    a: &'a [T],
+    b: &'a [T],
+    y: &'a mut [Bool],
+    f: F,
+}
+
+impl<T: Integer, F: Fn(T, T) -> bool> LevelLoop for EachComparison<'_, T, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let pairs = self.a.iter().zip(self.b);
+        self.y.iter_mut().zip(pairs).for_each(|(y, (&a, &b))| *y = Bool(u8::from((self.f)(a, b))));
+    }
+}
+
 /// y = op(a, b) of integers, for a function that compares.
-pub fn compare_integers(op: Op, a: &[i32], b: &[i32], y: &mut [Bool]) {
-    fn each(a: &[i32], b: &[i32], y: &mut [Bool], f: impl Fn(i32, i32) -> bool) {
-        y.iter_mut().zip(a.iter().zip(b)).for_each(|(y, (&a, &b))| *y = Bool(u8::from(f(a, b))));
+pub fn compare_integers<T: Integer>(isa: Isa, op: Op, a: &[T], b: &[T], y: &mut [Bool]) {
+    macro_rules! each {
+        ($f:expr) => {
+            levels::on(isa, EachComparison { a, b, y, f: $f })
+        };
     }
     match op {
-        Op::WEIR_BINARY_EQ => each(a, b, y, |a, b| a == b),
-        Op::WEIR_BINARY_NE => each(a, b, y, |a, b| a != b),
-        Op::WEIR_BINARY_LT => each(a, b, y, |a, b| a < b),
-        Op::WEIR_BINARY_LE => each(a, b, y, |a, b| a <= b),
-        Op::WEIR_BINARY_GT => each(a, b, y, |a, b| a > b),
-        Op::WEIR_BINARY_GE => each(a, b, y, |a, b| a >= b),
+        Op::WEIR_BINARY_EQ => each!(|a, b| a == b),
+        Op::WEIR_BINARY_NE => each!(|a, b| a != b),
+        Op::WEIR_BINARY_LT => each!(|a, b| a < b),
+        Op::WEIR_BINARY_LE => each!(|a, b| a <= b),
+        Op::WEIR_BINARY_GT => each!(|a, b| a > b),
+        Op::WEIR_BINARY_GE => each!(|a, b| a >= b),
         Op::WEIR_BINARY_ADD
         | Op::WEIR_BINARY_SUB
         | Op::WEIR_BINARY_MUL
         | Op::WEIR_BINARY_DIV
         | Op::WEIR_BINARY_MIN
         | Op::WEIR_BINARY_MAX
-        | Op::WEIR_BINARY_POW => unreachable!("{op:?} compares nothing"),
+        | Op::WEIR_BINARY_POW
+        | Op::WEIR_BINARY_REM => unreachable!("{op:?} compares nothing"),
     }
 }

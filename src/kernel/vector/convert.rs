@@ -4,9 +4,12 @@
 //!
 //! - To f16 and bf16: rounded to nearest, ties to even; overflow gives an infinity; subnormal numbers are kept; a NaN
 //!   stays a NaN with the leading bits of its payload, and becomes quiet.
-//! - To s32, s8 and u8: rounded to nearest, ties to even, and saturated, so s32 has its exact maximum; a NaN becomes 0.
+//! - To s64, s32, s8 and u8: rounded to nearest, ties to even, and saturated, so s32 and s64 have their exact maximum;
+//!   a NaN becomes 0. Who wants another rounding rounds the floats before.
 //! - To bool: 0 for both zeros, 1 for everything else, including NaN.
-//! - From s32 above 2^24: rounded to nearest, ties to even. Everything else is exact.
+//! - From s32 and s64 above 2^24: rounded to nearest, ties to even. Everything else is exact.
+//!
+//! `exchange` is for integers that become integers of another type, not by way of f32.
 //!
 //! All levels give the same bits, so the results do not depend on where a vector loop ends and its remainder begins.
 
@@ -17,6 +20,7 @@ mod tests;
 mod x86;
 
 use super::isa::Isa;
+use super::levels::{self, LevelLoop};
 use crate::memory::Element;
 
 #[cfg(target_arch = "x86_64")]
@@ -32,6 +36,40 @@ impl<T> Registers for T {}
 pub trait Stored: Element + Registers {
     fn widened(self) -> f32;
     fn narrowed(x: f32) -> Self;
+}
+
+/// A type of integers, or of truth values.
+pub trait Whole: Stored {
+    fn wide(self) -> i64;
+    /// Its lowest bits; as a truth value whether it is not 0.
+    fn wrapped(x: i64) -> Self;
+    /// The nearest one of the type; as a truth value whether it is not 0.
+    fn saturated(x: i64) -> Self;
+}
+
+/// to = from, for slices of the same length: what does not fit saturates, or wraps around.
+pub fn exchange<T: Whole, U: Whole>(isa: Isa, from: &[T], to: &mut [U], saturates: bool) {
+    assert_eq!(from.len(), to.len());
+    if saturates {
+        levels::on(isa, Exchange { from, to, of: |x: T| U::saturated(x.wide()) });
+    } else {
+        levels::on(isa, Exchange { from, to, of: |x: T| U::wrapped(x.wide()) });
+    }
+}
+
+struct Exchange<'a, T, U, F> {
+    from: &'a [T],
+    to: &'a mut [U],
+    of: F,
+}
+
+impl<T: Whole, U: Whole, F: Fn(T) -> U> LevelLoop for Exchange<'_, T, U, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.to.iter_mut().zip(self.from).for_each(|(to, &from)| *to = (self.of)(from));
+    }
 }
 
 /// to = from, for slices of the same length.

@@ -219,3 +219,228 @@ pub unsafe fn normal_cdf<N: Real>(x: N) -> N {
         N::if_less(x, N::splat(0.0), tail, N::splat(1.0).sub(tail))
     }
 }
+
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+pub unsafe fn erf<N: Real>(x: N) -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        // From 4 on the result rounds to 1. In this order NaN propagates.
+        let t = N::splat(4.0).min(x.abs());
+        let near = polynomial(
+            t.mul(t),
+            [8.382_388e-5, -8.145_597e-4, 0.005_201_286, -0.026_859_5, 0.112_836_97, -0.376_126_35, 0.128_379_17],
+        );
+        // The logarithm of what is missing from 1.
+        let far = polynomial(
+            t,
+            [1.950_507e-4, -0.003_034_716, 0.022_193_875, -0.103_864_916, -0.637_255_97, -1.127_633_2, -2.055_918_6e-4],
+        );
+        let far = N::splat(1.0).sub(exp_not_above_one(far));
+        N::if_less(t, N::splat(0.92), t.mul_add(near, t), far).with_sign_of(x)
+    }
+}
+
+/// Up to here `Quarters` holds.
+pub const MOST_ANGLE: f32 = 3200.0;
+
+/// An angle that is not below zero as a number of right angles and what is left, from -pi / 4 to pi / 4.
+struct Quarters<N> {
+    /// Whether the number is odd, and whether its half, rounded down, is: 1 or 0.
+    is_odd: N,
+    is_flipped: N,
+    sine: N,
+    cosine: N,
+}
+
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+unsafe fn quarters<N: Real>(angle: N) -> Quarters<N> {
+    // pi / 2 in four parts, of which the first three have so few digits that their products with a number below 2^11
+    // are exact.
+    const PARTS: [f32; 4] = [6433.0 / 4096.0, 4021.0 / 16_777_216.0, 273.0 / 17_179_869_184.0, 2.563_344e-12];
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let number = angle.mul(N::splat(std::f32::consts::FRAC_2_PI)).round();
+        let r = PARTS.into_iter().fold(angle, |rest, part| number.mul_add(N::splat(-part), rest));
+        let odd = |x: N| x.sub(x.mul(N::splat(0.5)).floor().mul(N::splat(2.0)));
+        let half = number.mul(N::splat(0.5)).floor();
+        let square = r.mul(r);
+        let sine = polynomial(square, [-1.951_087e-4, 0.008_332_131, -0.166_666_54]);
+        let cosine = polynomial(square, [2.442_571_7e-5, -0.001_388_725_1, 0.041_666_646]);
+        let most = square.mul_add(N::splat(-0.5), N::splat(1.0));
+        Quarters {
+            is_odd: odd(number),
+            is_flipped: odd(half),
+            sine: r.mul(square).mul_add(sine, r),
+            cosine: square.mul(square).mul_add(cosine, most),
+        }
+    }
+}
+
+/// sin x for |x| up to `MOST_ANGLE`.
+///
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+pub unsafe fn sin<N: Real>(x: N) -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let Quarters { is_odd, is_flipped, sine, cosine } = quarters(x.abs());
+        let size = N::if_equal(is_odd, N::splat(1.0), cosine, sine);
+        let sine = N::if_equal(is_flipped, N::splat(1.0), size.negated(), size);
+        sine.mul(N::splat(1.0).with_sign_of(x))
+    }
+}
+
+/// cos x for |x| up to `MOST_ANGLE`.
+///
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+pub unsafe fn cos<N: Real>(x: N) -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let Quarters { is_odd, is_flipped, sine, cosine } = quarters(x.abs());
+        let size = N::if_equal(is_odd, N::splat(1.0), sine, cosine);
+        // Below zero in the second and the third quarter.
+        N::if_equal(is_odd, is_flipped, size, size.negated())
+    }
+}
+
+/// tan x for |x| up to `MOST_ANGLE`.
+///
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+pub unsafe fn tan<N: Real>(x: N) -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let Quarters { is_odd, sine, cosine, .. } = quarters(x.abs());
+        let one = N::splat(1.0);
+        let above = N::if_equal(is_odd, one, cosine.negated(), sine);
+        let below = N::if_equal(is_odd, one, sine, cosine);
+        above.div(below).mul(one.with_sign_of(x))
+    }
+}
+
+// pi / 2 and pi as f32, and what these lack.
+const RIGHT: f32 = std::f32::consts::FRAC_PI_2;
+const RIGHT_REST: f32 = -4.371_139e-8;
+const STRAIGHT: f32 = std::f32::consts::PI;
+const STRAIGHT_REST: f32 = -8.742_278e-8;
+
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+pub unsafe fn atan<N: Real>(x: N) -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let (t, one) = (x.abs(), N::splat(1.0));
+        let u = N::if_less(one, t, one.div(t), t);
+        let square = u.mul(u);
+        let tail = polynomial(
+            square,
+            [
+                -0.001_793_593_9,
+                0.010_914_481,
+                -0.031_177_612,
+                0.057_957_36,
+                -0.084_034_37,
+                0.109_521_81,
+                -0.142_642_41,
+                0.199_985_49,
+                -0.333_333,
+            ],
+        );
+        let angle = u.mul(square).mul_add(tail, u);
+        let other = N::splat(RIGHT).sub(angle.sub(N::splat(RIGHT_REST)));
+        N::if_less(one, t, other, angle).with_sign_of(x)
+    }
+}
+
+/// The arcsine of t, or half of the arccosine if t is above 1/2; t is not below zero, and a NaN is made of what is
+/// above 1.
+///
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+unsafe fn arc<N: Real>(t: N) -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let half = N::splat(0.5);
+        let square = N::if_less(half, t, N::splat(1.0).sub(t).mul(half), t.mul(t));
+        let u = N::if_less(half, t, square.sqrt(), t);
+        let tail = polynomial(square, [0.042_218_547, 0.024_147_611, 0.045_477_096, 0.074_952_416, 0.166_667_54]);
+        u.mul(square).mul_add(tail, u)
+    }
+}
+
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+pub unsafe fn asin<N: Real>(x: N) -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let t = x.abs();
+        let angle = arc(t);
+        let other = N::splat(RIGHT).sub(angle.add(angle).sub(N::splat(RIGHT_REST)));
+        N::if_less(N::splat(0.5), t, other, angle).with_sign_of(x)
+    }
+}
+
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+pub unsafe fn acos<N: Real>(x: N) -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let (t, zero) = (x.abs(), N::splat(0.0));
+        let angle = arc(t);
+        let near = N::splat(RIGHT).sub(angle.with_sign_of(x).sub(N::splat(RIGHT_REST)));
+        let twice = angle.add(angle);
+        let obtuse = N::splat(STRAIGHT).sub(twice.sub(N::splat(STRAIGHT_REST)));
+        N::if_less(N::splat(0.5), t, N::if_less(x, zero, obtuse, twice), near)
+    }
+}
+
+/// e^t / 2 and e^-t / 2 for t that is not below zero. The first is finite where it is a float.
+///
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+unsafe fn half_powers<N: Real>(t: N) -> (N, N) {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let (half, root) = (N::splat(0.5), exp(t.mul(N::splat(0.5))));
+        (root.mul(half).mul(root), half.div(root.mul(root)))
+    }
+}
+
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+pub unsafe fn sinh<N: Real>(x: N) -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let t = x.abs();
+        let square = t.mul(t);
+        let tail = polynomial(square, [2.037_740_6e-4, 0.008_330_211, 0.166_667_18]);
+        let near = t.mul(square).mul_add(tail, t);
+        let (above, below) = half_powers(t);
+        N::if_less(t, N::splat(1.0), near, above.sub(below)).with_sign_of(x)
+    }
+}
+
+/// # Safety
+/// As of `Number`.
+#[inline(always)]
+pub unsafe fn cosh<N: Real>(x: N) -> N {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let (above, below) = half_powers(x.abs());
+        above.add(below)
+    }
+}

@@ -23,6 +23,12 @@ pub trait Real: SimdNumber {
     unsafe fn sqrt(self) -> Self;
     /// The nearest integer, ties to even.
     unsafe fn round(self) -> Self;
+    /// The nearest integer that is not farther from zero.
+    unsafe fn trunc(self) -> Self;
+    /// The greatest integer that is not above it.
+    unsafe fn floor(self) -> Self;
+    /// The least integer that is not below it.
+    unsafe fn ceil(self) -> Self;
     /// The quotient, correctly rounded.
     unsafe fn div(self, divisor: Self) -> Self;
     /// Itself, between 1/2 and 2, times 2^n, rounded once; n is an integer from -150 to 128. If it is an instruction, n
@@ -98,6 +104,27 @@ impl Real for f32 {
         let magic = f32::from_bits(8_388_608f32.to_bits() | self.to_bits() & SIGN);
         let rounded = f32::from_bits(((self + magic) - magic).to_bits() | self.to_bits() & SIGN);
         if f32::abs(self) < 8_388_608.0 { rounded } else { self }
+    }
+    #[inline(always)]
+    unsafe fn trunc(self) -> f32 {
+        // SAFETY: as demanded of the caller.
+        let (size, near) = unsafe { (f32::abs(self), Real::round(f32::abs(self))) };
+        let below = if near > size { near - 1.0 } else { near };
+        f32::from_bits(below.to_bits() & !SIGN | self.to_bits() & SIGN)
+    }
+    #[inline(always)]
+    unsafe fn floor(self) -> f32 {
+        // SAFETY: as demanded of the caller.
+        let near = unsafe { Real::round(self) };
+        if near > self { near - 1.0 } else { near }
+    }
+    #[inline(always)]
+    unsafe fn ceil(self) -> f32 {
+        // SAFETY: as demanded of the caller.
+        let near = unsafe { Real::round(self) };
+        let above = if near < self { near + 1.0 } else { near };
+        // 0 above a number below zero is -0.
+        f32::from_bits(above.to_bits() | self.to_bits() & SIGN)
     }
     #[inline(always)]
     unsafe fn div(self, divisor: f32) -> f32 {
@@ -176,6 +203,9 @@ mod avx2 {
             }
             fn sqrt(self: V) -> V { _mm256_sqrt_ps(self) }
             fn round(self: V) -> V { _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(self) }
+            fn trunc(self: V) -> V { _mm256_round_ps::<{ _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC }>(self) }
+            fn floor(self: V) -> V { _mm256_round_ps::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(self) }
+            fn ceil(self: V) -> V { _mm256_round_ps::<{ _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC }>(self) }
             fn div(self: V, divisor: V) -> V { _mm256_div_ps(self, divisor) }
             fn scaled(self: V, n: V) -> V {{
                 // As in f32; a blend tests the sign.
@@ -242,6 +272,9 @@ mod avx512 {
             fn round(self: V) -> V {
                 _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(self)
             }
+            fn trunc(self: V) -> V { _mm512_roundscale_ps::<{ _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC }>(self) }
+            fn floor(self: V) -> V { _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(self) }
+            fn ceil(self: V) -> V { _mm512_roundscale_ps::<{ _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC }>(self) }
             fn div(self: V, divisor: V) -> V { _mm512_div_ps(self, divisor) }
             fn scaled(self: V, n: V) -> V { _mm512_scalef_ps(self, n) }
             fn sixteenth_root(self: V) -> V {

@@ -3,10 +3,10 @@
 
 use crate::base::{Result, dtype};
 use crate::device::cuda::images::{BINARY, BINARY_INTEGERS, ELTWISE, SELECT};
-use crate::device::cuda::plan::{Emit, Operator, Params, count};
+use crate::device::cuda::plan::{Emit, Operator, Params, count, unimplemented};
 use crate::device::cuda::walk::StrideWalk;
 use crate::memory::View;
-use crate::ops::weir_binary_op_value::WEIR_BINARY_EQ;
+use crate::ops::weir_binary_op_value::{WEIR_BINARY_EQ, WEIR_BINARY_GE};
 use crate::ops::weir_eltwise_op_value::{self, *};
 use crate::ops::{Binary, Eltwise, Select};
 
@@ -19,15 +19,15 @@ pub struct Function {
 }
 
 // Parametrised functions.
-const LEAKY: u32 = 32;
-const CONSTANT: u32 = 33;
-const LEVEL: u32 = 34;
-const SQUARE_TIMES: u32 = 35;
-const CUBE_TIMES: u32 = 36;
-const ROOT_TIMES: u32 = 37;
-const ONE_AND_HALF_TIMES: u32 = 38;
-const OVER_ROOT: u32 = 39;
-const OVER: u32 = 40;
+const LEAKY: u32 = 64;
+const CONSTANT: u32 = 65;
+const LEVEL: u32 = 66;
+const SQUARE_TIMES: u32 = 67;
+const CUBE_TIMES: u32 = 68;
+const ROOT_TIMES: u32 = 69;
+const ONE_AND_HALF_TIMES: u32 = 70;
+const OVER_ROOT: u32 = 71;
+const OVER: u32 = 72;
 
 impl Function {
     pub const RELU: Function = Function::of(WEIR_ELTWISE_RELU);
@@ -37,8 +37,12 @@ impl Function {
         Function { op: op as u32, alpha: 0.0, beta: 0.0 }
     }
 
-    pub fn new(eltwise: Eltwise) -> Function {
+    /// Sines, cosines and tangents, whose great angles take more digits, are not there.
+    pub fn new(eltwise: Eltwise) -> Result<Function> {
         let Eltwise { op, alpha, beta } = eltwise;
+        if matches!(op, WEIR_ELTWISE_SIN | WEIR_ELTWISE_COS | WEIR_ELTWISE_TAN) {
+            return Err(unimplemented("the kernels of CUDA devices have no sine, cosine and tangent"));
+        }
         let is = |value| op == value;
         let op = op as u32;
         let (linear, factor) = (WEIR_ELTWISE_LINEAR as u32, beta.clamp(0.0, 1.0));
@@ -62,7 +66,7 @@ impl Function {
             },
             _ => (op, alpha, beta),
         };
-        Function { op, alpha, beta }
+        Ok(Function { op, alpha, beta })
     }
 }
 
@@ -80,8 +84,8 @@ impl Operator for Function {
     }
 }
 
-// Kernels take what comes from there on for comparisons.
-const _: () = assert!(WEIR_BINARY_EQ as u32 == 8);
+// Kernels take these for comparisons.
+const _: () = assert!(WEIR_BINARY_EQ as u32 == 8 && WEIR_BINARY_GE as u32 == 13);
 
 impl Operator for Binary {
     fn in_place(&self) -> bool {
@@ -99,9 +103,10 @@ impl Operator for Binary {
             .word(count)
             .word(a.dtype)
             .word(self.op as u32)
-            .word(0);
+            .word(self.rounding as u32 | (self.overflow as u32) << 8);
         params.walk(&StrideWalk::broadcast([a, b], y));
-        params.launch_each(emit, if a.dtype == dtype::S32 { &BINARY_INTEGERS } else { &BINARY }, count)
+        let is_integer = [dtype::S64, dtype::S32, dtype::S8, dtype::U8].contains(&a.dtype);
+        params.launch_each(emit, if is_integer { &BINARY_INTEGERS } else { &BINARY }, count)
     }
 }
 

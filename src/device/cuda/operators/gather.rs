@@ -36,8 +36,8 @@ impl Operator for Gather {
         params.address(0).long(0).word(0).word(0);
         params.view(table).view(indices).view(y);
         params.word(units).word(small(&[row / unit])?).word(num_indices).word(small(&[shape[axis] as usize])?);
-        params.flag(indices.desc().dtype == dtype::S64).word(0);
+        params.flag(indices.desc().dtype == dtype::S64).flag(self.from_end);
         let each = if units == 0 { num_indices } else { units };
-        params.launch_checked(emit, entry, each, Check { axis, table: table.desc() })
+        params.launch_checked(emit, entry, each, Check { axis, least: self.least(shape[axis]), table: table.desc() })
     }
 }

@@ -16,7 +16,8 @@ impl Operator for Pad {
         let rank = x.shape().len();
         let mut params = Params::new();
         params.view(&inputs[0]).view(&outputs[0]).word(count).word(self.mode as u32).word(rank as u32);
-        params.word(if self.mode == WEIR_PAD_CONSTANT { pad::element(self.value, y)? } else { 0 });
+        let value = if self.mode == WEIR_PAD_CONSTANT { pad::element(self.value, y)? } else { 0 };
+        params.word(0).long(value as i64);
         for of in [&x.dims, &y.dims, &self.before] {
             for from_last in 0..MAX_RANK {
                 let size = if from_last < rank { of[rank - 1 - from_last] } else { 0 };

@@ -32,7 +32,7 @@ pub fn operator(recipe: &Recipe<'_>) -> Result<Box<dyn Operator>> {
     Ok(match op {
         Op::Matmul(op) => matmul::checked(op)?,
         Op::MatmulInt8(op) => matmul::checked_int8(op)?,
-        Op::Eltwise(op) => Box::new(elements::Function::new(op)),
+        Op::Eltwise(op) => Box::new(elements::Function::new(op)?),
         Op::Binary(op) => Box::new(op),
         Op::Select(op) => Box::new(op),
         Op::Convert(op) => Box::new(op),

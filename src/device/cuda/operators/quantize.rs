@@ -19,7 +19,7 @@ impl Operator for Convert {
         let count = count(outputs[0].desc())?;
         let mut params = Params::new();
         params.view(&inputs[0]).view(&outputs[0]).word(count).word(from).word(to).flag(plain);
-        params.float(self.scale).float(self.shift);
+        params.float(self.scale).float(self.shift).word(self.rounding as u32).word(self.overflow as u32);
         params.launch_each(emit, &CONVERT, count)
     }
 }

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::axis::AxisView;
-use crate::base::Result;
+use crate::base::{Result, dtype};
 use crate::device::cuda::images::*;
 use crate::device::cuda::plan::{Emit, Operator, Params, count, row_threads, small};
 use crate::device::cuda::walk::StrideWalk;
@@ -21,7 +21,7 @@ fn by_columns(rows: usize, len: usize, side_by_side: bool) -> bool {
 /// The greatest element of all but the first axes, or their average.
 pub fn of_planes(op: weir_reduce_op_value, rank: usize) -> Reduce {
     let axes = std::array::from_fn(|i| 2 + i as i32);
-    Reduce { op, axes, num_axes: rank - 2, keep_dims: false, squares: false, eps: 0.0 }
+    Reduce { op, axes, num_axes: rank - 2, keep_dims: false, long_indices: false, squares: false, eps: 0.0 }
 }
 
 impl Operator for Reduce {
@@ -46,9 +46,20 @@ impl Operator for Reduce {
         }
         let mut params = Params::new();
         params.view(&inputs[0]).view(&outputs[0]).word(x.dtype).word(self.op as u32).flag(self.squares);
-        params.word(outputs_count).word(small(&[reduced])?).word(0).double(self.eps.into()).walk(&kept).walk(&runs);
-        let [rows, columns] =
-            if self.gives_places() { [&PLACE_ROWS, &PLACE_COLUMNS] } else { [&REDUCE_ROWS, &REDUCE_COLUMNS] };
+        params
+            .word(outputs_count)
+            .word(small(&[reduced])?)
+            .flag(self.long_indices)
+            .double(self.eps.into())
+            .walk(&kept)
+            .walk(&runs);
+        let is_float = [dtype::F32, dtype::F16, dtype::BF16].contains(&x.dtype);
+        let [rows, columns] = match (self.gives_places(), is_float) {
+            (true, true) => [&PLACE_ROWS, &PLACE_COLUMNS],
+            (true, false) => [&PLACE_WHOLE_ROWS, &PLACE_WHOLE_COLUMNS],
+            (false, true) => [&REDUCE_ROWS, &REDUCE_COLUMNS],
+            (false, false) => [&REDUCE_WHOLE_ROWS, &REDUCE_WHOLE_COLUMNS],
+        };
         if by_columns(outputs_count as usize, reduced, side_by_side == Some(true)) {
             return params.launch_each(emit, columns, outputs_count);
         }

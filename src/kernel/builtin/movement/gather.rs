@@ -12,15 +12,16 @@ use crate::ops::{Gather, signature};
 const INDEX_NS: f32 = 5.0;
 
 impl Builtin<Gather> {
-    fn check_indices<I: GatherIndex>(indices: &[I], table: &Desc, axis: usize) -> Result<()> {
+    fn check_indices<I: GatherIndex>(&self, indices: &[I], table: &Desc, axis: usize) -> Result<()> {
         let size = table.shape()[axis];
+        let least = self.least(size);
         // The first check is a loop without branches.
-        let good = indices.iter().fold(true, |good, &index| good & (index.into() >= 0 && index.into() < size));
-        let bad = |&index: &I| index.into() < 0 || index.into() >= size;
+        let good = indices.iter().fold(true, |good, &index| good & (index.into() >= least && index.into() < size));
+        let bad = |&index: &I| index.into() < least || index.into() >= size;
         match indices.iter().position(bad).filter(|_| !good) {
             None => Ok(()),
             Some(i) => Err(Error::out_of_range(format!(
-                "input 1: element {i} is {}, expected an index from 0 to {} along axis {axis} of input 0, {}",
+                "input 1: element {i} is {}, expected an index from {least} to {} along axis {axis} of input 0, {}",
                 indices[i].into(),
                 size - 1,
                 table.text()
@@ -45,7 +46,14 @@ impl BuiltinOperation for Builtin<Gather> {
 }
 
 /// An index type.
-trait GatherIndex: Element + Into<i64> {}
+trait GatherIndex: Element + Into<i64> {
+    /// The row of an index that has been checked: below 0 it counts from the end.
+    #[inline(always)]
+    fn row(self, rows: usize) -> usize {
+        let index = self.into();
+        (if index < 0 { index + rows as i64 } else { index }) as usize
+    }
+}
 
 impl GatherIndex for i32 {}
 impl GatherIndex for i64 {}
@@ -56,7 +64,7 @@ impl Builtin<Gather> {
         let axis = signature::axis(self.axis, table.desc())?;
         let indices = &context.input(1).read::<I>()[..context.inputs()[1].desc().elements()?];
         let total = output.desc().bytes()?;
-        Self::check_indices(indices, table.desc(), axis)?;
+        self.check_indices(indices, table.desc(), axis)?;
         if total == 0 {
             return Ok(());
         }
@@ -71,13 +79,13 @@ impl Builtin<Gather> {
                 let (part, rest) = out.split_at_mut(rows * unit);
                 let table = &from[block * size * unit..][..size * unit];
                 match unit {
-                    1 => rows_of::<1>(table, &indices[at..], part),
-                    2 => rows_of::<2>(table, &indices[at..], part),
-                    4 => rows_of::<4>(table, &indices[at..], part),
-                    8 => rows_of::<8>(table, &indices[at..], part),
+                    1 => rows_of::<1>(table, size, &indices[at..], part),
+                    2 => rows_of::<2>(table, size, &indices[at..], part),
+                    4 => rows_of::<4>(table, size, &indices[at..], part),
+                    8 => rows_of::<8>(table, size, &indices[at..], part),
                     _ => {
                         for (row, &index) in part.chunks_exact_mut(unit).zip(&indices[at..]) {
-                            row.copy_from_slice(&table[index.into() as usize * unit..][..unit]);
+                            row.copy_from_slice(&table[index.row(size) * unit..][..unit]);
                         }
                     }
                 }
@@ -89,8 +97,8 @@ impl Builtin<Gather> {
 }
 
 /// For elements of a size known to the compiler.
-fn rows_of<const UNIT: usize>(table: &[u8], indices: &[impl GatherIndex], out: &mut [u8]) {
+fn rows_of<const UNIT: usize>(table: &[u8], size: usize, indices: &[impl GatherIndex], out: &mut [u8]) {
     for (row, &index) in out.as_chunks_mut::<UNIT>().0.iter_mut().zip(indices) {
-        *row = table.as_chunks::<UNIT>().0[index.into() as usize];
+        *row = table.as_chunks::<UNIT>().0[index.row(size)];
     }
 }

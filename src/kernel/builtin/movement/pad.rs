@@ -113,16 +113,17 @@ fn repeat(pattern: &[u8], out: &mut [u8]) {
         [byte] => out.fill(*byte),
         &[a, b] => out.as_chunks_mut::<2>().0.fill([a, b]),
         &[a, b, c, d] => out.as_chunks_mut::<4>().0.fill([a, b, c, d]),
+        &[a, b, c, d, e, f, g, h] => out.as_chunks_mut::<8>().0.fill([a, b, c, d, e, f, g, h]),
         _ => out.chunks_exact_mut(pattern.len()).for_each(|out| out.copy_from_slice(pattern)),
     }
 }
 
 /// A value as an element of a type: its bytes, and how many of them count.
-fn element_of(value: f64, of: &Desc) -> Result<([u8; 4], usize)> {
+fn element_of(value: f64, of: &Desc) -> Result<([u8; 8], usize)> {
     let (bits, size) = (pad::element(value, of)?, dtype::size(of.dtype)?);
     let mut bytes = bits.to_ne_bytes();
     if cfg!(target_endian = "big") {
-        bytes.rotate_left(4 - size);
+        bytes.rotate_left(8 - size);
     }
     Ok((bytes, size))
 }
@@ -141,7 +142,7 @@ impl BuiltinOperation for Builtin<Pad> {
         let plan = PadPlan::new(self, input.desc(), output.desc());
         let value = match self.mode {
             PadMode::WEIR_PAD_CONSTANT => element_of(self.value, input.desc())?,
-            _ => ([0; 4], 1),
+            _ => ([0; 8], 1),
         };
         let (from, value) = (input.read_bytes(), &value.0[..value.1]);
         let row_places = plan.dims[plan.rank - 1].output;

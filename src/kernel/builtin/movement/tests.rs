@@ -126,6 +126,10 @@ fn slice_takes_what_python_takes() {
         (4, -1, -1, &[]),
         (3, BEGIN, BEGIN, &[3]),
         (7, 7, 1, &[]),
+        (END, END, 1, &[]),
+        (-8, BEGIN, -1, &[]),
+        (-8, END, 1, &[0, 1, 2, 3, 4, 5, 6]),
+        (-7, BEGIN, -1, &[0]),
     ];
     for &(begin, end, step, places) in cases {
         for dtype in [dtype::F32, dtype::U8, 5] {
@@ -353,7 +357,7 @@ fn gather_takes_rows_by_their_numbers() {
             let count = shape.iter().product::<i64>();
             let indices: Vec<i32> = (0..count as i32).map(|i| i * 5 % 7).collect();
             let inputs = [Any::filled(dtype, table, 1), Any::s32(shape, &indices)];
-            check(&Builtin::new(Gather { axis }), &inputs, &[], |index| {
+            check(&Builtin::new(Gather { axis, from_end: false }), &inputs, &[], |index| {
                 let number = shape.iter().zip(&index[place..]).fold(0, |number, (&dim, &i)| number * dim + i);
                 let row = i64::from(indices[number as usize]);
                 Some((0, [&index[..place], &[row], &index[place + shape.len()..]].concat()))
@@ -366,7 +370,7 @@ fn gather_takes_rows_by_their_numbers() {
 fn gather_refuses_an_index_by_name() {
     let refused = |table: &[i64], axis: i32, indices: &[i32]| -> Error {
         let inputs = [Any::filled(dtype::F32, table, 1), Any::s32(&[indices.len() as i64], indices)];
-        run_on(&Builtin::new(Gather { axis }), &inputs, None).unwrap_err()
+        run_on(&Builtin::new(Gather { axis, from_end: false }), &inputs, None).unwrap_err()
     };
     let error = refused(&[7, 3], 0, &[0, 6, 7, -1]);
     assert_eq!(error.code(), Code::OutOfRange);
@@ -380,9 +384,12 @@ fn gather_refuses_an_index_by_name() {
     assert!(refused(&[2, 0], 0, &[5]).message().contains("element 0 is 5"));
     let table = Desc::new(dtype::F32, &[2, 3]);
     let text = "input 1: expected s32 or s64 elements, got f32[2,3]";
-    assert_eq!(refusal(&Builtin::new(Gather { axis: 0 }), &[table, table]), text);
+    assert_eq!(refusal(&Builtin::new(Gather { axis: 0, from_end: false }), &[table, table]), text);
     let text = "input 0: expected a shape with axis 2, got f32[2,3]";
-    assert_eq!(refusal(&Builtin::new(Gather { axis: 2 }), &[table, Desc::new(dtype::S32, &[2])]), text);
+    assert_eq!(
+        refusal(&Builtin::new(Gather { axis: 2, from_end: false }), &[table, Desc::new(dtype::S32, &[2])]),
+        text
+    );
 }
 
 #[test]
@@ -402,7 +409,7 @@ fn the_same_bytes_on_all_pools() {
     for axis in 0..3 {
         check_pools(&Builtin::new(Concat { axis, inputs: 2 }), &[cube(), cube()]);
         let indices: Vec<i32> = (0..400).map(|i| i * 31 % 37).collect();
-        check_pools(&Builtin::new(Gather { axis }), &[bytes(), Any::s32(&[4, 100], &indices)]);
+        check_pools(&Builtin::new(Gather { axis, from_end: false }), &[bytes(), Any::s32(&[4, 100], &indices)]);
     }
     check_pools(&reshape(&[-1]).unwrap(), &[cube()]);
 }

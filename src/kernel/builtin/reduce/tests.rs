@@ -24,7 +24,7 @@ const NUMBERS: [Op; 9] = [
 fn operator(op: Op, axes: &[i32]) -> Reduce {
     let mut all = [0; MAX_RANK];
     all[..axes.len()].copy_from_slice(axes);
-    Reduce { op, axes: all, num_axes: axes.len(), keep_dims: false, squares: true, eps: 0.5 }
+    Reduce { op, axes: all, num_axes: axes.len(), keep_dims: false, long_indices: false, squares: true, eps: 0.5 }
 }
 
 fn reduce(op: Op, axes: &[i32]) -> Builtin<Reduce> {
@@ -323,11 +323,112 @@ fn what_does_not_fit_is_refused() {
     let text =
         "input 0: expected a shape in which the axes are different, where axis -1 is one that was named, got f32[2,3]";
     assert_eq!(sum(&[1, -1], f32s(&[2, 3])), text);
+    let text = "input 0: expected elements that are numbers, got bool[2]";
+    assert_eq!(sum(&[0], Desc::new(dtype::BOOL, &[2])), text);
     let text = "input 0: expected f32, f16 or bf16 elements, got s32[2]";
-    assert_eq!(sum(&[0], Desc::new(dtype::S32, &[2])), text);
+    assert_eq!(refusal(&reduce(Op::WEIR_REDUCE_NORM_MAX, &[0]), &[Desc::new(dtype::S32, &[2])]), text);
     let text = "input 0: expected 1 to 2147483647 elements along the axes together, got f32[2,0]";
     assert_eq!(refusal(&reduce(Op::WEIR_REDUCE_ARGMAX, &[1]), &[f32s(&[2, 0])]), text);
     assert!(refusal(&reduce(Op::WEIR_REDUCE_ARGMIN, &[]), &[f32s(&[0, 3])]).contains("1 to 2147483647"));
+}
+
+const INTEGERS: [u32; 5] = [dtype::S64, dtype::S32, dtype::S8, dtype::U8, dtype::BOOL];
+const OF_INTEGERS: [Op; 7] = [
+    Op::WEIR_REDUCE_SUM,
+    Op::WEIR_REDUCE_MEAN,
+    Op::WEIR_REDUCE_MIN,
+    Op::WEIR_REDUCE_MAX,
+    Op::WEIR_REDUCE_MUL,
+    Op::WEIR_REDUCE_ARGMAX,
+    Op::WEIR_REDUCE_ARGMIN,
+];
+
+/// A type of integers with these values' lowest bits, and the numbers that they are.
+fn integers(of: u32, dims: &[i64], values: &[i64]) -> (Any, Vec<i64>) {
+    let size = dtype::size(of).unwrap();
+    let low = |x: i64| match of {
+        dtype::S32 => i64::from(x as i32),
+        dtype::S8 => i64::from(x as i8),
+        dtype::U8 => i64::from(x as u8),
+        dtype::BOOL => x & 1,
+        _ => x,
+    };
+    let numbers: Vec<i64> = values.iter().map(|&x| low(x)).collect();
+    let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()[..size].to_vec()).collect();
+    (Any::new(Desc::new(of, dims), &bytes), numbers)
+}
+
+/// The elements of a tensor of integers.
+fn whole(tensor: &Any) -> Vec<i64> {
+    let of = tensor.desc.dtype;
+    let number = |bytes: &[u8]| {
+        let mut all = [if of != dtype::U8 && bytes[bytes.len() - 1] > 127 { 255 } else { 0 }; 8];
+        all[..bytes.len()].copy_from_slice(bytes);
+        i64::from_le_bytes(all)
+    };
+    tensor.bytes().chunks(dtype::size(of).unwrap()).map(number).collect()
+}
+
+#[test]
+fn integers_are_exact_on_every_shape_and_level() {
+    let mut state = 5u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 20) % below
+    };
+    for &(dims, axes) in SHAPES.iter().chain(&[(&[17, 53, 71][..], &[1][..]), (&[70_001], &[]), (&[3, 0], &[1])]) {
+        let count: i64 = dims.iter().product();
+        let values: Vec<i64> =
+            (0..count).map(|i| ((random(1 << 44) as i64).wrapping_mul(613_566_757) >> random(60)) | i & 1).collect();
+        // The numbers' places, group by group.
+        let places = groups(dims, axes, &(0..count).map(|i| i as f32).collect::<Vec<_>>());
+        for (of, op) in INTEGERS.into_iter().flat_map(|of| OF_INTEGERS.map(|op| (of, op))) {
+            let is_place = [Op::WEIR_REDUCE_ARGMAX, Op::WEIR_REDUCE_ARGMIN].contains(&op);
+            let is_extreme = [Op::WEIR_REDUCE_MIN, Op::WEIR_REDUCE_MAX].contains(&op);
+            if of == dtype::BOOL && !is_place && !is_extreme || is_place && count == 0 {
+                continue;
+            }
+            let (x, numbers) = integers(of, dims, &values);
+            let (least, greatest) = match of {
+                dtype::S64 => (i64::MIN, i64::MAX),
+                dtype::S32 => (i32::MIN.into(), i32::MAX.into()),
+                dtype::S8 => (-128, 127),
+                dtype::U8 => (0, 255),
+                _ => (0, 1),
+            };
+            let want: Vec<i64> = places
+                .iter()
+                .map(|places| {
+                    let numbers: Vec<i64> = places.iter().map(|&place| numbers[place as usize]).collect();
+                    let sum = numbers.iter().fold(0, |sum: i64, &x| sum.wrapping_add(x));
+                    let first = |of: Option<&i64>| numbers.iter().position(|x| Some(x) == of).unwrap_or(0) as i64;
+                    match op {
+                        Op::WEIR_REDUCE_SUM => sum,
+                        Op::WEIR_REDUCE_MEAN => sum.checked_div(numbers.len() as i64).unwrap_or(0),
+                        Op::WEIR_REDUCE_MIN => numbers.iter().copied().min().unwrap_or(greatest),
+                        Op::WEIR_REDUCE_MAX => numbers.iter().copied().max().unwrap_or(least),
+                        Op::WEIR_REDUCE_MUL => numbers.iter().fold(1, |product: i64, &x| product.wrapping_mul(x)),
+                        Op::WEIR_REDUCE_ARGMAX => first(numbers.iter().max()),
+                        _ => first(numbers.iter().min()),
+                    }
+                })
+                .collect();
+            for (isa, long_indices) in Isa::available().flat_map(|isa| [(isa, false), (isa, true)]) {
+                if long_indices && !is_place {
+                    continue;
+                }
+                let kernel = Builtin::on(Reduce { squares: false, eps: 0.0, long_indices, ..operator(op, axes) }, isa);
+                let y = run(&kernel, std::slice::from_ref(&x));
+                let indices = if long_indices { dtype::S64 } else { dtype::S32 };
+                assert_eq!(y.desc.dtype, if is_place { indices } else { of });
+                let want = if is_place { want.clone() } else { integers(of, &[want.len() as i64], &want).1 };
+                assert_eq!(whole(&y), want, "{isa:?} {op:?} of {} {dims:?} {axes:?}", dtype::name(of));
+            }
+            if count > 60_000 && of != dtype::S8 {
+                check_pools(&reduce(op, axes), std::slice::from_ref(&x));
+            }
+        }
+    }
 }
 
 #[test]

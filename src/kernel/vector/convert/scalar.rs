@@ -1,7 +1,7 @@
 //! Conversion of one number at a time, branch-free, so that the compiler vectorises it.
 #![forbid(unsafe_code)]
 
-use super::Stored;
+use super::{Stored, Whole};
 use crate::memory::{Bf16, Bool, F16};
 
 const SIGN: u32 = 0x8000_0000;
@@ -73,6 +73,56 @@ impl Stored for i32 {
         let magic = f32::from_bits(WHOLE.to_bits() | x.to_bits() & SIGN);
         let rounded = (x + magic) - magic;
         (if x.abs() < WHOLE { rounded } else { x }) as i32
+    }
+}
+
+impl Stored for i64 {
+    #[inline(always)]
+    fn widened(self) -> f32 {
+        self as f32
+    }
+    #[inline(always)]
+    fn narrowed(x: f32) -> i64 {
+        const WHOLE: f32 = 8_388_608.0;
+        let magic = f32::from_bits(WHOLE.to_bits() | x.to_bits() & SIGN);
+        let rounded = (x + magic) - magic;
+        (if x.abs() < WHOLE { rounded } else { x }) as i64
+    }
+}
+
+macro_rules! whole {
+    ($($type:ident),*) => {$(
+        impl Whole for $type {
+            #[inline(always)]
+            fn wide(self) -> i64 {
+                self as i64
+            }
+            #[inline(always)]
+            fn wrapped(x: i64) -> $type {
+                x as $type
+            }
+            #[inline(always)]
+            fn saturated(x: i64) -> $type {
+                x.clamp($type::MIN as i64, $type::MAX as i64) as $type
+            }
+        }
+    )*};
+}
+
+whole!(i8, u8, i32, i64);
+
+impl Whole for Bool {
+    #[inline(always)]
+    fn wide(self) -> i64 {
+        i64::from(self.0 != 0)
+    }
+    #[inline(always)]
+    fn wrapped(x: i64) -> Bool {
+        Bool(u8::from(x != 0))
+    }
+    #[inline(always)]
+    fn saturated(x: i64) -> Bool {
+        Bool::wrapped(x)
     }
 }
 

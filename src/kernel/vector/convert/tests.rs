@@ -134,11 +134,12 @@ fn integers_are_rounded_and_saturate_on_every_level() {
     let x = floats();
     for isa in Isa::available() {
         let (s32, s8, u8) = (narrowed::<i32>(isa, &x), narrowed::<i8>(isa, &x), narrowed::<u8>(isa, &x));
-        let bools = narrowed::<Bool>(isa, &x);
+        let (bools, s64) = (narrowed::<Bool>(isa, &x), narrowed::<i64>(isa, &x));
         for (i, &x) in x.iter().enumerate() {
             // Conversions from f64 saturate and turn NaN into 0.
             let even = f64::from(x).round_ties_even();
             assert_eq!((s32[i], s8[i], u8[i]), (even as i32, even as i8, even as u8), "{isa:?} {x:e}");
+            assert_eq!(s64[i], even as i64, "{isa:?} {x:e}");
             assert_eq!(bools[i].0, u8::from(x != 0.0), "{isa:?} {x:e}");
         }
     }
@@ -155,8 +156,56 @@ fn integers_are_read_on_every_level() {
         assert_eq!(widened(isa, &bytes), bytes.iter().map(|&x| f32::from(x)).collect::<Vec<_>>(), "{isa:?}");
         assert_eq!(widened(isa, &signed), signed.iter().map(|&x| f32::from(x)).collect::<Vec<_>>(), "{isa:?}");
         assert_eq!(widened(isa, &words), words.iter().map(|&x| f64::from(x) as f32).collect::<Vec<_>>(), "{isa:?}");
+        let longs: Vec<i64> = (0..63).flat_map(|i| [1 << i, (1 << i) + 1, -(1i64 << i) - 1]).collect();
+        assert_eq!(widened(isa, &longs), longs.iter().map(|&x| x as f32).collect::<Vec<_>>(), "{isa:?}");
         assert_eq!(widened(isa, &bools), bytes.iter().map(|&x| f32::from(x.min(1))).collect::<Vec<_>>(), "{isa:?}");
     }
+}
+
+/// Every number of both types, or of the first and its limits, at each length.
+fn check_exchange<T: Whole, U: Whole + Default + PartialEq + std::fmt::Debug>(
+    numbers: &[i64],
+    least: i64,
+    greatest: i64,
+    bits: u32,
+) {
+    let x: Vec<T> = numbers.iter().map(|&x| T::wrapped(x)).collect();
+    for isa in Isa::available() {
+        for (saturates, len) in [true, false].into_iter().flat_map(|saturates| [(saturates, 7), (saturates, x.len())]) {
+            let mut y = vec![U::default(); len];
+            exchange(isa, &x[..len], &mut y, saturates);
+            for (x, y) in x.iter().zip(&y) {
+                let x = x.wide();
+                let low = x << (64 - bits);
+                let wrapped = if least < 0 { low >> (64 - bits) } else { (low as u64 >> (64 - bits)) as i64 };
+                let want = if saturates { x.clamp(least, greatest) } else { wrapped };
+                assert_eq!(y.wide(), want, "{isa:?} {x} {saturates}");
+            }
+            let mut truths = vec![Bool(9); len];
+            exchange(isa, &x[..len], &mut truths, saturates);
+            let want: Vec<Bool> = x[..len].iter().map(|x| Bool(u8::from(x.wide() != 0))).collect();
+            assert_eq!(truths, want, "{isa:?}");
+        }
+    }
+}
+
+#[test]
+fn integers_wrap_or_saturate_in_other_types() {
+    let limits = [0, 1 << 7, 1 << 8, 1 << 15, 1 << 31, 1 << 32, i64::MAX, i64::MIN, 1 << 53];
+    let numbers = limits.into_iter().flat_map(|x: i64| [x, x.wrapping_neg()]);
+    let numbers: Vec<i64> =
+        numbers.flat_map(|x: i64| (-3..4).map(move |i| x.wrapping_add(i))).chain(-300..300).collect();
+    fn from<T: Whole>(numbers: &[i64]) {
+        check_exchange::<T, i64>(numbers, i64::MIN, i64::MAX, 64);
+        check_exchange::<T, i32>(numbers, i32::MIN.into(), i32::MAX.into(), 32);
+        check_exchange::<T, i8>(numbers, i8::MIN.into(), i8::MAX.into(), 8);
+        check_exchange::<T, u8>(numbers, 0, 255, 8);
+    }
+    from::<i64>(&numbers);
+    from::<i32>(&numbers);
+    from::<i8>(&numbers);
+    from::<u8>(&numbers);
+    from::<Bool>(&numbers);
 }
 
 /// Every length, so that all ends of loops are covered: nothing is left out, nothing written behind the end, and the
@@ -185,6 +234,7 @@ fn every_length_ends_well() {
     let x: Vec<f32> = floats().into_iter().rev().step_by(3).collect();
     check_lengths::<F16>(&x);
     check_lengths::<Bf16>(&x);
+    check_lengths::<i64>(&x);
     check_lengths::<i32>(&x);
     check_lengths::<i8>(&x);
     check_lengths::<u8>(&x);

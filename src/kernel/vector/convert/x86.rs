@@ -1,5 +1,6 @@
 //! Loads and stores between registers of floats and memory of another type.
 
+use super::Stored;
 use crate::kernel::vector::lanes::Vector;
 use crate::memory::{Bf16, Bool, F16};
 use std::arch::x86_64::*;
@@ -171,6 +172,30 @@ impl Registers for i32 {
             let rounded = _mm512_cvt_roundps_epi32::<NEAREST>(number_avx512(x));
             let beyond = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(x, _mm512_set1_ps(BEYOND));
             _mm512_storeu_si512(to.cast(), _mm512_mask_mov_epi32(rounded, beyond, _mm512_set1_epi32(i32::MAX)))
+        }}
+    }
+}
+
+/// Instructions for integers of 64 bits are not part of the levels, so they go one by one.
+impl Registers for i64 {
+    methods! {
+        fn load_avx2(from: *const i64) -> __m256 {{
+            let floats: [f32; 8] = std::array::from_fn(|i| from.add(i).read_unaligned().widened());
+            _mm256_loadu_ps(floats.as_ptr())
+        }}
+        fn store_avx2(x: __m256, to: *mut i64) {{
+            let mut floats = [0.0; 8];
+            _mm256_storeu_ps(floats.as_mut_ptr(), x);
+            floats.iter().enumerate().for_each(|(i, &x)| to.add(i).write_unaligned(i64::narrowed(x)));
+        }}
+        fn load_avx512(from: *const i64) -> __m512 {{
+            let floats: [f32; 16] = std::array::from_fn(|i| from.add(i).read_unaligned().widened());
+            _mm512_loadu_ps(floats.as_ptr())
+        }}
+        fn store_avx512(x: __m512, to: *mut i64) {{
+            let mut floats = [0.0; 16];
+            _mm512_storeu_ps(floats.as_mut_ptr(), x);
+            floats.iter().enumerate().for_each(|(i, &x)| to.add(i).write_unaligned(i64::narrowed(x)));
         }}
     }
 }

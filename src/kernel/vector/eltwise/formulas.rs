@@ -65,6 +65,19 @@ unsafe fn function(of: &Eltwise, isa: Isa, x: *const f32, y: *mut f32, len: usiz
             Op::WEIR_ELTWISE_ROUND => map(isa, Round, x, y, len),
             Op::WEIR_ELTWISE_MISH => map(isa, Mish, x, y, len),
             Op::WEIR_ELTWISE_SOFTPLUS => map(isa, Softplus(alpha), x, y, len),
+            Op::WEIR_ELTWISE_ERF => map(isa, Erf, x, y, len),
+            Op::WEIR_ELTWISE_FLOOR => map(isa, Floor, x, y, len),
+            Op::WEIR_ELTWISE_CEIL => map(isa, Ceil, x, y, len),
+            Op::WEIR_ELTWISE_TRUNC => map(isa, Trunc, x, y, len),
+            Op::WEIR_ELTWISE_SIGN => map(isa, Sign, x, y, len),
+            Op::WEIR_ELTWISE_SIN => angles(isa, Sin, f64::sin, x, y, len),
+            Op::WEIR_ELTWISE_COS => angles(isa, Cos, f64::cos, x, y, len),
+            Op::WEIR_ELTWISE_TAN => angles(isa, Tan, f64::tan, x, y, len),
+            Op::WEIR_ELTWISE_ASIN => map(isa, Asin, x, y, len),
+            Op::WEIR_ELTWISE_ACOS => map(isa, Acos, x, y, len),
+            Op::WEIR_ELTWISE_ATAN => map(isa, Atan, x, y, len),
+            Op::WEIR_ELTWISE_SINH => map(isa, Sinh, x, y, len),
+            Op::WEIR_ELTWISE_COSH => map(isa, Cosh, x, y, len),
         }
     }
 }
@@ -106,6 +119,29 @@ unsafe fn power(isa: Isa, alpha: f32, beta: f32, x: *const f32, y: *mut f32, len
             -0.5 => map(isa, OverRoot(alpha), x, y, len),
             -1.0 => map(isa, Over(alpha), x, y, len),
             _ => (0..len).for_each(|i| *y.add(i) = alpha * (*x.add(i)).powf(beta)),
+        }
+    }
+}
+
+/// A function of angles, whose formula is for those up to `MOST_ANGLE`; greater ones, which are rare, go one by one
+/// through the C library.
+///
+/// # Safety
+/// As of `map`.
+unsafe fn angles<F: Formula>(isa: Isa, f: F, rare: fn(f64) -> f64, x: *const f32, y: *mut f32, len: usize) {
+    let mut floats = [0.0; BLOCK];
+    for at in (0..len).step_by(BLOCK) {
+        let block = &mut floats[..BLOCK.min(len - at)];
+        // SAFETY: that many floats are left, and the block, which is separate from them, keeps what y may overwrite.
+        unsafe {
+            std::ptr::copy_nonoverlapping(x.add(at), block.as_mut_ptr(), block.len());
+            map(isa, f, block.as_ptr(), y.add(at), block.len());
+        }
+        if block.iter().fold(false, |is_rare, x| is_rare | (x.abs() > MOST_ANGLE)) {
+            for (i, &x) in block.iter().enumerate().filter(|(_, x)| x.abs() > MOST_ANGLE) {
+                // SAFETY: as above.
+                unsafe { *y.add(at + i) = rare(f64::from(x)) as f32 };
+            }
         }
     }
 }
@@ -206,6 +242,19 @@ formulas! {
     HardSigmoid(alpha, beta): |x| between_0_and_1(x.mul_add(alpha, beta));
     HardSwish(alpha, beta): |x| damped(x, between_0_and_1(x.mul_add(alpha, beta)));
     Round: |x| x.round();
+    Floor: |x| x.floor();
+    Ceil: |x| x.ceil();
+    Trunc: |x| x.trunc();
+    Sign: |x| N::if_less(x, zero(), N::splat(-1.0), N::if_less(zero(), x, N::splat(1.0), x));
+    Erf[2]: |x| erf(x);
+    Sin[2]: |x| sin(x);
+    Cos[2]: |x| cos(x);
+    Tan[2]: |x| tan(x);
+    Asin[2]: |x| asin(x);
+    Acos[2]: |x| acos(x);
+    Atan[2]: |x| atan(x);
+    Sinh[2]: |x| sinh(x);
+    Cosh[2]: |x| cosh(x);
     Mish[2]: |x| {
         // tanh(ln(1 + e)) is n / (n + 2) with n = e (e + 2), e = e^x; from 20 on that is 1.
         let e = exp(N::splat(20.0).min(x));

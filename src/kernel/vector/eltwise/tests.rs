@@ -40,6 +40,18 @@ fn cases() -> Vec<(Eltwise, f64)> {
     add(WEIR_ELTWISE_HARDSIGMOID, 1.3e-7, &[(0.2, 0.5), (1.0 / 6.0, 3.0), (0.0, 0.3), (-0.0, 7.0)]);
     add(WEIR_ELTWISE_HARDSWISH, 2e-7, &[(1.0 / 6.0, 0.5), (0.0, 0.3), (0.0, 0.0), (0.0, 2.0)]);
     add(WEIR_ELTWISE_ROUND, 0.0, &[(0.0, 0.0)]);
+    for exact in [WEIR_ELTWISE_FLOOR, WEIR_ELTWISE_CEIL, WEIR_ELTWISE_TRUNC, WEIR_ELTWISE_SIGN] {
+        add(exact, 0.0, &[(0.0, 0.0)]);
+    }
+    add(WEIR_ELTWISE_ERF, 1.3e-7, &[(0.0, 0.0)]);
+    add(WEIR_ELTWISE_SIN, 1.8e-7, &[(0.0, 0.0)]);
+    add(WEIR_ELTWISE_COS, 1.8e-7, &[(0.0, 0.0)]);
+    add(WEIR_ELTWISE_TAN, 2.6e-7, &[(0.0, 0.0)]);
+    add(WEIR_ELTWISE_ASIN, 3e-7, &[(0.0, 0.0)]);
+    add(WEIR_ELTWISE_ACOS, 1.7e-7, &[(0.0, 0.0)]);
+    add(WEIR_ELTWISE_ATAN, 1.7e-7, &[(0.0, 0.0)]);
+    add(WEIR_ELTWISE_SINH, 2.8e-7, &[(0.0, 0.0)]);
+    add(WEIR_ELTWISE_COSH, 2.6e-7, &[(0.0, 0.0)]);
     add(WEIR_ELTWISE_MISH, 5e-7, &[(0.0, 0.0)]);
     add(WEIR_ELTWISE_SOFTPLUS, 3e-7, &[(-1.0, 0.0), (1.0, 0.0), (2.0, 0.0)]);
     add(
@@ -123,6 +135,28 @@ fn reference(f: &Eltwise, x: f64) -> f64 {
         Op::WEIR_ELTWISE_ROUND => x.round_ties_even(),
         Op::WEIR_ELTWISE_MISH => times(softplus(x).tanh()),
         Op::WEIR_ELTWISE_SOFTPLUS => softplus(alpha * x) / alpha,
+        // By its series near 0, where 1 - erfc cancels.
+        Op::WEIR_ELTWISE_ERF if x.abs() < 0.5 => {
+            let terms = (0..20).scan(x, |power, k| {
+                let term = *power / f64::from(2 * k + 1);
+                *power *= -x * x / f64::from(k + 1);
+                Some(term)
+            });
+            terms.sum::<f64>() * std::f64::consts::FRAC_2_SQRT_PI
+        }
+        Op::WEIR_ELTWISE_ERF => (1.0 - erfc(x.abs())).copysign(x),
+        Op::WEIR_ELTWISE_FLOOR => x.floor(),
+        Op::WEIR_ELTWISE_CEIL => x.ceil(),
+        Op::WEIR_ELTWISE_TRUNC => x.trunc(),
+        Op::WEIR_ELTWISE_SIGN => f64::from(i8::from(x > 0.0) - i8::from(x < 0.0)),
+        Op::WEIR_ELTWISE_SIN => x.sin(),
+        Op::WEIR_ELTWISE_COS => x.cos(),
+        Op::WEIR_ELTWISE_TAN => x.tan(),
+        Op::WEIR_ELTWISE_ASIN => x.asin(),
+        Op::WEIR_ELTWISE_ACOS => x.acos(),
+        Op::WEIR_ELTWISE_ATAN => x.atan(),
+        Op::WEIR_ELTWISE_SINH => x.sinh(),
+        Op::WEIR_ELTWISE_COSH => x.cosh(),
     }
 }
 
@@ -142,6 +176,9 @@ fn numbers() -> Vec<f32> {
             random(100.0),
             random(1.0),
             88.0 + random(0.9),
+            1.0 - random(2.0),
+            random(4000.0),
+            (random(2000.0).round() * std::f32::consts::FRAC_PI_2).next_up(),
             22.0 + random(1.0),
             44.0 + random(1.0),
         ];
@@ -248,6 +285,20 @@ fn special_numbers_give_limits() {
         (made(Op::WEIR_ELTWISE_POW, 1.0, 0.5), -INF, INF),
         (made(Op::WEIR_ELTWISE_POW, 1.0, -0.5), -0.0, INF),
         (made(Op::WEIR_ELTWISE_ROUND, 0.0, 0.0), 2.5, 2.0),
+        (made(Op::WEIR_ELTWISE_FLOOR, 0.0, 0.0), -0.5, -1.0),
+        (made(Op::WEIR_ELTWISE_CEIL, 0.0, 0.0), 2.1, 3.0),
+        (made(Op::WEIR_ELTWISE_TRUNC, 0.0, 0.0), -2.7, -2.0),
+        (made(Op::WEIR_ELTWISE_SIGN, 0.0, 0.0), -INF, -1.0),
+        (made(Op::WEIR_ELTWISE_SIGN, 0.0, 0.0), -0.0, -0.0),
+        (made(Op::WEIR_ELTWISE_ERF, 0.0, 0.0), -INF, -1.0),
+        (made(Op::WEIR_ELTWISE_ATAN, 0.0, 0.0), INF, std::f32::consts::FRAC_PI_2),
+        (made(Op::WEIR_ELTWISE_SINH, 0.0, 0.0), -INF, -INF),
+        (made(Op::WEIR_ELTWISE_COSH, 0.0, 0.0), -INF, INF),
+        (made(Op::WEIR_ELTWISE_COSH, 0.0, 0.0), 0.0, 1.0),
+        (made(Op::WEIR_ELTWISE_ACOS, 0.0, 0.0), 1.0, 0.0),
+        (made(Op::WEIR_ELTWISE_ACOS, 0.0, 0.0), -1.0, std::f32::consts::PI),
+        (made(Op::WEIR_ELTWISE_ASIN, 0.0, 0.0), -1.0, -std::f32::consts::FRAC_PI_2),
+        (made(Op::WEIR_ELTWISE_COS, 0.0, 0.0), 0.0, 1.0),
         (made(Op::WEIR_ELTWISE_CLIP, 3.0, -2.0), 0.0, -2.0),
     ];
     for isa in Isa::available() {

@@ -85,6 +85,7 @@ operations! {
 pub struct Fold<O>(pub O);
 
 impl<O: FoldOperation> Reduction for Fold<O> {
+    type Number = f32;
     type Partial = f64;
 
     fn neutral(self) -> f64 {

@@ -14,13 +14,15 @@
 //! With few items and many units, an item is computed in parts that run in parallel, and are merged in order. The
 //! number of parts depends only on the shape, not on the pool, so the result does too.
 //!
-//! 16-bit floats are converted to f32 on the way, some KiB at a time.
+//! 16-bit floats are converted to f32 on the way, some KiB at a time; integers are reduced as they are.
 
 mod fold;
 mod place;
+mod whole;
 
 pub use fold::{Fold, Greatest, Least, Product, Sizes, Squares, Sum};
 pub use place::{Best, ExtremeIndex};
+pub use whole::{BestWhole, GreatestWhole, LeastWhole, ProductOfWhole, SumOfWhole, WholeFold, WholeIndex};
 
 use super::columns::WIDTH;
 use super::convert::{self, Stored};
@@ -29,7 +31,7 @@ use super::levels::{self, LevelLoop};
 use crate::base::Result;
 use crate::base::desc::MAX_RANK;
 use crate::kernel::KernelContext;
-use crate::memory::{Bf16, BytesMut, Element, F16, Shards};
+use crate::memory::{Bf16, Bool, BytesMut, Element, F16, Shards};
 use crate::threadpool::Span;
 use std::ops::Range;
 
@@ -44,14 +46,16 @@ const BUFFER: usize = 1024;
 
 /// A reduction: how consecutive numbers, and columns of them, become partial results, and how these are merged.
 pub trait Reduction: Copy + Sync {
+    /// What is reduced.
+    type Number: Copy;
     /// Plain data.
     type Partial: Copy + Send + Sync;
 
     fn neutral(self) -> Self::Partial;
     /// Reduces some numbers, at least one; `first` is the index of the first among all that are reduced to one.
-    fn row(self, x: &[f32], first: usize) -> Self::Partial;
+    fn row(self, x: &[Self::Number], first: usize) -> Self::Partial;
     /// Reduces `rows` rows, at least one, `stride` apart: each column is merged with its element of `to`.
-    fn columns(self, x: &[f32], stride: usize, rows: usize, first: usize, to: &mut [Self::Partial]);
+    fn columns(self, x: &[Self::Number], stride: usize, rows: usize, first: usize, to: &mut [Self::Partial]);
     /// `a` is of numbers before those of `b`.
     fn merge(self, a: Self::Partial, b: Self::Partial) -> Self::Partial;
 }
@@ -59,35 +63,45 @@ pub trait Reduction: Copy + Sync {
 /// Converts results to output elements.
 pub type Finish<'a, P, O> = dyn Fn(&[P], &mut [O]) + Sync + 'a;
 
-/// The input type of a reduction: f32, or 16-bit floats that are converted to f32.
+/// The input type of a reduction: one that is reduced as it is, or 16-bit floats that are converted to f32.
 pub trait ReductionInput: Stored + Default {
-    /// The numbers as f32, in the first buffer if they must be converted.
-    fn floats<'a>(x: &'a [Self], isa: Isa, buffers: &'a mut [[f32; BUFFER]]) -> &'a [f32];
+    /// What the numbers are while they are reduced.
+    type Number: Copy + Sync;
+    /// The numbers as such, in the first buffer if they must be converted.
+    fn numbers<'a>(x: &'a [Self], isa: Isa, buffers: &'a mut [[Self::Number; BUFFER]]) -> &'a [Self::Number];
     /// Maximum numbers at a time.
     const AT_ONCE: usize;
-    /// Two buffers, or none for f32.
-    type Buffers: AsMut<[[f32; BUFFER]]>;
+    /// Two buffers, or none if nothing is converted.
+    type Buffers: AsMut<[[Self::Number; BUFFER]]>;
     const BUFFERS: Self::Buffers;
 }
 
-impl ReductionInput for f32 {
-    const AT_ONCE: usize = usize::MAX;
-    type Buffers = [[f32; BUFFER]; 0];
-    const BUFFERS: Self::Buffers = [];
+macro_rules! as_they_are {
+    ($($type:ty),*) => {$(
+        impl ReductionInput for $type {
+            type Number = $type;
+            const AT_ONCE: usize = usize::MAX;
+            type Buffers = [[$type; BUFFER]; 0];
+            const BUFFERS: Self::Buffers = [];
 
-    fn floats<'a>(x: &'a [f32], _: Isa, _: &'a mut [[f32; BUFFER]]) -> &'a [f32] {
-        x
-    }
+            fn numbers<'a>(x: &'a [$type], _: Isa, _: &'a mut [[$type; BUFFER]]) -> &'a [$type] {
+                x
+            }
+        }
+    )*};
 }
+
+as_they_are!(f32, i64, i32, i8, u8, Bool);
 
 macro_rules! halves {
     ($($half:ty),*) => {$(
         impl ReductionInput for $half {
+            type Number = f32;
             const AT_ONCE: usize = BUFFER;
             type Buffers = [[f32; BUFFER]; 2];
             const BUFFERS: Self::Buffers = [[0.0; BUFFER]; 2];
 
-            fn floats<'a>(x: &'a [$half], isa: Isa, buffers: &'a mut [[f32; BUFFER]]) -> &'a [f32] {
+            fn numbers<'a>(x: &'a [$half], isa: Isa, buffers: &'a mut [[f32; BUFFER]]) -> &'a [f32] {
                 let floats = &mut buffers[0][..x.len()];
                 convert::widen(isa, x, floats);
                 floats
@@ -231,7 +245,7 @@ impl ReductionPlan {
     }
 
     /// Reduces input 0 to output 0.
-    pub fn compute<R: Reduction, T: ReductionInput, O: Element + Default>(
+    pub fn compute<R: Reduction<Number = T::Number>, T: ReductionInput, O: Element + Default>(
         &self,
         isa: Isa,
         reduction: R,
@@ -288,13 +302,13 @@ impl ReductionPlan {
 
     /// The units of a part, in order. `x` begins with the item's first number.
     #[inline(always)]
-    fn part<R: Reduction, T: ReductionInput>(
+    fn part<R: Reduction<Number = T::Number>, T: ReductionInput>(
         &self,
         isa: Isa,
         reduction: R,
         x: &[T],
         part: usize,
-        buffers: &mut [[f32; BUFFER]],
+        buffers: &mut [[T::Number; BUFFER]],
         to: &mut [R::Partial],
     ) {
         let all = self.units * self.runs.places();
@@ -306,11 +320,11 @@ impl ReductionPlan {
             if self.columns.is_none() {
                 let at_once = T::AT_ONCE.min(end - begin);
                 for at in (begin..end).step_by(at_once) {
-                    let x = T::floats(&x[at..(at + at_once).min(end)], isa, buffers);
+                    let x = T::numbers(&x[at..(at + at_once).min(end)], isa, buffers);
                     to[0] = reduction.merge(to[0], reduction.row(x, first + at));
                 }
             } else if T::AT_ONCE == usize::MAX {
-                let x = T::floats(&x[begin * self.last.stride..], isa, buffers);
+                let x = T::numbers(&x[begin * self.last.stride..], isa, buffers);
                 reduction.columns(x, self.last.stride, end - begin, first + begin, to);
             } else {
                 // Several rows, side by side in a buffer of their own.
@@ -321,7 +335,7 @@ impl ReductionPlan {
                     let count = at_once.min(end - at);
                     for (i, row) in rows.chunks_exact_mut(to.len()).take(count).enumerate() {
                         let x = &x[(at + i) * self.last.stride..][..to.len()];
-                        row.copy_from_slice(T::floats(x, isa, buffers));
+                        row.copy_from_slice(T::numbers(x, isa, buffers));
                     }
                     reduction.columns(rows, to.len(), count, first + at, to);
                 }
@@ -341,7 +355,12 @@ struct ReductionPiece<'a, R, T, P> {
     put: P,
 }
 
-impl<R: Reduction, T: ReductionInput, P: Fn(usize, &[R::Partial])> LevelLoop for ReductionPiece<'_, R, T, P> {
+impl<R, T, P> LevelLoop for ReductionPiece<'_, R, T, P>
+where
+    R: Reduction<Number = T::Number>,
+    T: ReductionInput,
+    P: Fn(usize, &[R::Partial]),
+{
     type Output = ();
 
     #[inline(always)]

@@ -26,6 +26,7 @@ fn better<const LEAST: bool>(x: f32, than: f32) -> bool {
 }
 
 impl<const LEAST: bool> Reduction for ExtremeIndex<LEAST> {
+    type Number = f32;
     type Partial = Best;
 
     fn neutral(self) -> Best {
