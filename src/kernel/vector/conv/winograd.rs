@@ -380,6 +380,7 @@ impl TilesOfPiece<'_> {
     }
 
     #[inline(always)]
+    #[expect(clippy::needless_range_loop, reason = "the number of a column, or of a row of columns")]
     unsafe fn vectors<V: Vector>(&self) {
         // SAFETY: as demanded of the caller. What is stored behind the last tile of a row is not read, or stored again.
         unsafe {
@@ -437,6 +438,7 @@ impl OutputOfPiece {
     }
 
     #[inline(always)]
+    #[expect(clippy::needless_range_loop, reason = "the number of a column, or of a row of columns")]
     unsafe fn vectors<V: Vector>(&self, first: *const f32) {
         let (down, across) = self.tiles;
         let width = self.blocks * V::LANES;
@@ -483,6 +485,7 @@ unsafe fn transform_weights(isa: Isa, from: *const f32, channels: usize, to: *mu
 /// # Safety
 /// As `transform_weights`, with the processor's registers.
 #[inline(always)]
+#[expect(clippy::needless_range_loop, reason = "the number of a column, or of a row of columns")]
 unsafe fn weights_of<V: Vector>(from: *const f32, channels: usize, to: *mut f32) {
     // SAFETY: as demanded of the caller.
     unsafe {
