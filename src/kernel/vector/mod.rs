@@ -13,8 +13,8 @@
 //! - `softmax_halves`: softmax of f16 and bf16; `norm`: normalisation.
 //! - `dots`: the product of a few rows with weights that lie along K; `panels`: weights packed once.
 //! - `finish`: the epilogue of a product; `activation`: sigmoid, tanh and others for it.
-//! - `conv`, `pooling`: windows over images and signals; `strip`: the image under a few windows; `sliding`: registers along
-//!   them. `cell`: the gates of recurrent cells.
+//! - `conv`, `pooling`: windows over images and signals; `strip`: the image under a few windows; `sliding`: registers
+//!   along them. `cell`: the gates of recurrent cells.
 //! - `lanes`: arithmetic on vectors of every instruction set, for formulas that are written once; `wide`: sixteen lanes
 //!   on all of them, for sums with identical bits.
 //! - `binary`: binary elementwise functions. `affine`: scales and zero points.

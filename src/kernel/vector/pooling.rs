@@ -39,8 +39,8 @@ impl PoolingShape {
     }
 }
 
-/// Computes all windows of `x` into `out`, a plane after the other, in a region of `site`, which has `scratch_bytes` per
-/// slot, at this cost on one thread.
+/// Computes all windows of `x` into `out`, a plane after the other, in a region of `site`, which has `scratch_bytes`
+/// per slot, at this cost on one thread.
 pub fn compute(
     isa: Isa,
     pooling: PoolingOp,

@@ -113,7 +113,8 @@ impl Sliding {
         Strip::of_piece(self.rows, self.columns, self.channels, WINDOWS, STRIP)
     }
 
-    /// Floats of the places of the taps, of a piece's divisors, and of a strip, and how many strips are filled together.
+    /// Floats of the places of the taps, of a piece's divisors, and of a strip, and how many strips are filled
+    /// together.
     fn floats(&self, rows: usize, strip: &Strip) -> [usize; 4] {
         let taps = self.rows.taps * self.columns.taps * size_of::<usize>() / size_of::<f32>();
         let floats = strip.floats(self.channels);

@@ -98,7 +98,8 @@ impl Strip {
     }
 
     /// Copies a channel: what is under `rows` of the output's rows, and `columns` windows from `first` on. `beyond` is
-    /// the value of padding without elements; `None` if it is there already, from another channel under the same windows.
+    /// the value of padding without elements; `None` if it is there already, from another channel under the same
+    /// windows.
     pub fn fill(&self, isa: Isa, plane: &[f32], rows: Range<usize>, first: usize, beyond: Option<f32>, to: &mut [f32]) {
         levels::on(isa, StripFill { strip: self, plane, rows, first, beyond, to });
     }

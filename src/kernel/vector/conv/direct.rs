@@ -1,8 +1,8 @@
-//! Direct convolution: registers along the filters (`tile`), over a strip of the image (`strip`). So neither the width of
-//! an image nor the stride leaves lanes idle, and nothing is gathered.
+//! Direct convolution: registers along the filters (`tile`), over a strip of the image (`strip`). So neither the width
+//! of an image nor the stride leaves lanes idle, and nothing is gathered.
 //!
-//! A piece of the region is a few rows of the output, some filters of them. Its sums lie in scratch memory, [window]
-//! [filter], until they are complete; then they are turned into rows of the output.
+//! A piece of the region is a few rows of the output, some filters of them. Its sums lie in scratch memory,
+//! `[window][filter]`, until they are complete; then they are turned into rows of the output.
 //!
 //! Determinism: an element is the chain bias + x * weight over channels and taps in order.
 
@@ -185,7 +185,7 @@ impl Piece<'_> {
         }
     }
 
-    /// Windows of one element need no strip, but what a tile reads lies together: [tile][channel][window].
+    /// Windows of one element need no strip, but what a tile reads lies together: `[tile][channel][window]`.
     fn fill_panels(&self, channel: usize, x: &[f32], panels: &mut [f32]) {
         let channels = self.conv.channels;
         for tile in self.tiles(self.division.panel) {

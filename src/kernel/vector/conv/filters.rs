@@ -6,7 +6,7 @@ use crate::base::{Error, Result};
 use crate::memory::AlignedBuffer;
 use std::ops::Range;
 
-/// Packed weights of all groups: for each group [block][K][lanes], with zeros behind its last filter.
+/// Packed weights of all groups: for each group `[block][K][lanes]`, with zeros behind its last filter.
 #[derive(Debug)]
 pub struct PackedFilters {
     memory: AlignedBuffer,
@@ -17,7 +17,7 @@ pub struct PackedFilters {
 }
 
 impl PackedFilters {
-    /// Packs `weights`, [group][filter][K].
+    /// Packs `weights`, `[group][filter][K]`.
     pub fn new(isa: Isa, lanes: usize, groups: usize, filters: usize, weights: &[f32]) -> Result<PackedFilters> {
         let depth = weights.len() / (groups * filters).max(1);
         PackedFilters::of_blocks(lanes, groups, filters, depth, |group, block, to| {
@@ -28,7 +28,7 @@ impl PackedFilters {
         })
     }
 
-    /// Weights that `fill` writes: of a block of a group, [depth][lanes].
+    /// Weights that `fill` writes: of a block of a group, `[depth][lanes]`.
     pub fn of_blocks(
         lanes: usize,
         groups: usize,
@@ -74,7 +74,7 @@ impl PackedFilters {
     }
 }
 
-/// Packs a stretch of the weights of some filters, rows of `depth`, into [block][stretch][lanes].
+/// Packs a stretch of the weights of some filters, rows of `depth`, into `[block][stretch][lanes]`.
 pub fn pack(isa: Isa, lanes: usize, weights: &[f32], depth: usize, stretch: Range<usize>, to: &mut [f32]) {
     let turn = TileTranspose::of(isa, size_of::<f32>()).expect("floats are turned on every level");
     let block = stretch.len() * lanes;

@@ -1,4 +1,4 @@
-//! Sums that lie [window][filter], as rows of the output.
+//! Sums that lie `[window][filter]`, as rows of the output.
 
 use super::super::isa::Isa;
 use super::super::movement::TileTranspose;
@@ -16,7 +16,7 @@ pub struct OutputRegion {
 }
 
 impl OutputRegion {
-    /// Turns sums, [window][`width`], into `count` planes.
+    /// Turns sums, `[window][width]`, into `count` planes.
     ///
     /// # Safety
     /// The level is supported, and nobody else writes these elements of the output, which exist.

@@ -1,8 +1,8 @@
 //! The inner loop of convolutions whose registers lie along the filters: a tile of windows by blocks of filters.
 //!
-//! A *block* is as many filters as a register has lanes; their weights are packed side by side, [K][lanes] (`filters`). For
-//! each of the K places under a window a tile loads the weights of its blocks and one element for each window, and adds
-//! all products to its sums, which stay in registers.
+//! A *block* is as many filters as a register has lanes; their weights are packed side by side, `[K][lanes]`
+//! (`filters`). For each of the K places under a window a tile loads the weights of its blocks and one element for each
+//! window, and adds all products to its sums, which stay in registers.
 //!
 //! An element is the chain first + x * weight over channels and taps in order, in every tile. Sums that are stored and
 //! loaded between two stretches of channels stay what they are.
@@ -63,7 +63,7 @@ pub struct Tile<'a> {
     pub block_step: usize,
     /// The first values of the sums, for each filter; `None`: those that were stored.
     pub first: Option<*const f32>,
-    /// [window][filter]
+    /// `[window][filter]`
     pub sums: *mut f32,
 }
 

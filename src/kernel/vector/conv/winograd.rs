@@ -1,5 +1,5 @@
-//! Convolution of 3 x 3 windows by Winograd's F(2 x 2, 3 x 3): each 2 x 2 elements of the output from a tile of 4 x 4 of
-//! the input, with 16 products for each channel where the definition has 36 (Lavin and Gray, "Fast Algorithms for
+//! Convolution of 3 x 3 windows by Winograd's F(2 x 2, 3 x 3): each 2 x 2 elements of the output from a tile of 4 x 4
+//! of the input, with 16 products for each channel where the definition has 36 (Lavin and Gray, "Fast Algorithms for
 //! Convolutional Neural Networks", 2015).
 //!
 //! ```text
@@ -13,8 +13,8 @@
 //! neighbours under every tap, so they are transformed a register at a time. A piece of the region is some rows of
 //! tiles, some filters of them.
 //!
-//! The chains of additions are shorter than those of the definition, and so is the error. An infinity or a NaN in a tile
-//! may make all four elements of its output NaN, also those whose windows do not reach it.
+//! The chains of additions are shorter than those of the definition, and so is the error. An infinity or a NaN in a
+//! tile may make all four elements of its output NaN, also those whose windows do not reach it.
 //!
 //! Determinism: tiles begin at even rows and columns of the output; an element depends on its tile alone.
 
@@ -365,7 +365,7 @@ struct TilesOfPiece<'a> {
     channels: usize,
     rows: usize,
     columns: usize,
-    /// [place][channel][tile]
+    /// `[place][channel][tile]`
     to: *mut f32,
     to_channel: usize,
 }
@@ -416,7 +416,7 @@ impl TilesOfPiece<'_> {
 
 /// Sums to be transformed into elements of the output.
 struct OutputOfPiece {
-    /// [place][tile][filter]
+    /// `[place][tile][filter]`
     sums: *const f32,
     /// Rows of tiles, and tiles of each.
     tiles: (usize, usize),
@@ -424,7 +424,7 @@ struct OutputOfPiece {
     /// Rows of the output, and windows of each: twice as many, or one less.
     rows: usize,
     columns: usize,
-    /// [window][filter]
+    /// `[window][filter]`
     to: *mut f32,
 }
 
@@ -473,7 +473,7 @@ impl OutputOfPiece {
     }
 }
 
-/// U = G g Gt for a block of filters: from [channel][tap][lanes] to [place][channel][lanes].
+/// U = G g Gt for a block of filters: from `[channel][tap][lanes]` to `[place][channel][lanes]`.
 ///
 /// # Safety
 /// The level is supported; both have all channels.
