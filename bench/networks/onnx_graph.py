@@ -79,7 +79,6 @@ class Graph:
         self.kinds = {}  # of each node, by its name
         self.name = ""  # of the model's node that kernels are now added for
         self.count = 0
-        self.unsigned = []  # names of indices that may not be below 0
 
     def desc(self, dtype, shape):
         if dtype not in DTYPES:
