@@ -7,7 +7,7 @@ import numpy
 from onnx import helper
 
 from onnx_blocks import (
-    BOOL, BYTES, FLOATS, INTEGERS, S32, U8, binary, compare, convert_type, eltwise, gather, in_f32, negated, number,
+    FLOATS, S32, S64, U8, as_held, binary, compare, convert_type, eltwise, fitted, gather, in_f32, negated, number,
     polynomial, require, select,
 )
 from onnx_forms import form
@@ -53,7 +53,7 @@ def _abs(g, call):
     x = call.inputs[0]
     if x.dtype in FLOATS:
         return eltwise(g, call.op.upper(), x)
-    if x.dtype == U8 and call.op == "Abs":
+    if x.dtype.kind == "u" and call.op == "Abs":
         return x
     negative = binary(g, "SUB", number(0, x.dtype), x)
     return negative if call.op == "Neg" else binary(g, "MAX", x, negative)
@@ -65,7 +65,7 @@ def _sign(g, call):
     if x.dtype in FLOATS:
         return eltwise(g, "SIGN", x)
     y = binary(g, "MIN", x, number(1, x.dtype))
-    return y if x.dtype == U8 else binary(g, "MAX", y, number(-1, x.dtype))
+    return y if x.dtype.kind == "u" else binary(g, "MAX", y, number(-1, x.dtype))
 
 
 @form("Gelu")
@@ -129,10 +129,22 @@ def _mod(g, call):
 @form("Pow")
 def _pow(g, call):
     a, b = call.inputs
-    require(a.dtype in FLOATS, f"power of type {a.dtype}")
+    if a.dtype not in FLOATS:
+        return integer_power(g, a, call.known(1))
     if b.array is not None and b.size == 1:
         return eltwise(g, "POW", a, 1.0, float(b.array.reshape(())))
     return binary(g, "POW", a, convert_type(g, b, a.dtype))
+
+
+def integer_power(g, x, exponents):
+    """By squares: exact, and wrapping around."""
+    bits = exponents.astype(numpy.int64)
+    require((bits == exponents).all() and (bits >= 0).all(), "exponents that are no natural numbers")
+    y = constant(numpy.ones(numpy.broadcast_shapes(x.shape, bits.shape), x.dtype))
+    while bits.any():
+        y = select(g, constant(bits % 2 == 1), binary(g, "MUL", y, x), y)
+        x, bits = binary(g, "MUL", x, x), bits // 2
+    return y
 
 
 @form("Sum", "Mean", "Max", "Min")
@@ -222,36 +234,38 @@ def _bitwise_not(g, call):
 def _bit_shift(g, call):
     """In two steps: a shift by all bits is two by half of them, and the type holds the factors of these."""
     x, by = call.inputs
-    require(x.dtype in INTEGERS, f"type {x.dtype}")
     bits = x.dtype.itemsize * 8
     factors = number(1 << numpy.arange(bits // 2 + 1), x.dtype)
-    inside = binary(g, "MIN", compare(g, "GE", by, 0), compare(g, "LT", by, bits))
-    by = select(g, inside, by, number(bits, by.dtype))
-    half = binary(g, "DIV", by, number(2, by.dtype))
+    by = convert_type(g, by, S64)
+    by = select(g, binary(g, "MIN", compare(g, "GE", by, 0), compare(g, "LT", by, bits)), by, number(bits, S64))
+    half = binary(g, "DIV", by, number(2, S64))
     for step in (half, binary(g, "SUB", by, half)):
-        factor = gather(g, factors, convert_type(g, step, S32), 0)
-        x = binary(g, "MUL" if call.get("direction") == "LEFT" else "DIV", x, factor, "FLOOR")
+        op = "MUL" if call.get("direction") == "LEFT" else "DIV"
+        x = binary(g, op, x, gather(g, factors, step, 0), "FLOOR")
     return x
 
 
 @form("BitwiseAnd", "BitwiseOr", "BitwiseXor")
 def _bitwise(g, call):
-    """Of bytes: looked up."""
-    a, b = call.inputs
-    require(a.dtype in BYTES, f"type {a.dtype}")
+    """Looked up, byte by byte."""
+    dtype, (a, b) = call.inputs[0].dtype, (as_held(x) for x in call.inputs)
     operation = {"A": numpy.bitwise_and, "O": numpy.bitwise_or, "X": numpy.bitwise_xor}[call.op[7]]
-    low = 0 if a.dtype == U8 else -128
-    numbers = numpy.arange(low, low + 256)
-    table = constant(operation.outer(numbers, numbers).reshape(-1).astype(a.dtype))
-    row, column = (binary(g, "SUB", convert_type(g, x, S32), number(low, S32)) for x in (a, b))
-    place = binary(g, "ADD", binary(g, "MUL", row, number(256, S32)), column)
-    return gather(g, table, place, 0)
+    byte, total = numpy.arange(256, dtype=numpy.uint8), number(0, a.dtype)
+    table = constant(operation.outer(byte, byte).reshape(-1))
+    for place in range(dtype.itemsize):
+        step = number(256**place, a.dtype)
+        row, column = (convert_type(g, binary(g, "DIV", x, step, "FLOOR"), U8) for x in (a, b))
+        row, column = binary(g, "MUL", convert_type(g, row, S32), number(256, S32)), convert_type(g, column, S32)
+        y = convert_type(g, gather(g, table, binary(g, "ADD", row, column), 0), a.dtype)
+        total = binary(g, "ADD", total, binary(g, "MUL", y, step))
+    return fitted(g, total, dtype)
 
 
 @form("BitCast")
 def _bit_cast(g, call):
     x, dtype = call.inputs[0], numpy.dtype(helper.tensor_dtype_to_np_dtype(call.get("to")))
-    require(x.dtype in BYTES | {BOOL} and dtype in BYTES, f"the bits of {x.dtype} as {dtype}")
+    integers = x.dtype.kind in "biu" and dtype.kind in "iu" and x.dtype.itemsize == dtype.itemsize
+    require(integers, f"the bits of {x.dtype} as {dtype}")
     return convert_type(g, x, dtype)
 
 

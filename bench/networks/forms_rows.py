@@ -4,16 +4,17 @@ whose scales may belong to an axis."""
 
 import math
 
+import ml_dtypes
 import numpy
 from onnx import helper
 
 from onnx_blocks import (
-    BYTES, F32, FLOATS, MAX_STEPS, S32, S64, U8, along, binary, compare, concat, convert_type, cumsum, eltwise,
+    BYTES, F32, FLOATS, MAX_STEPS, S32, S64, U8, along, as_held, binary, compare, concat, convert_type, cumsum, eltwise,
     expand, flip, gather, in_f32, matmul, matmul_int8, norm, number, part, reduce, require, reshape, select, softmax,
     transpose,
 )
 from onnx_forms import form
-from onnx_graph import constant
+from onnx_graph import constant, held
 
 # ---- Products ----
 
@@ -95,6 +96,12 @@ def _qlinear_matmul(g, call):
 def quantize(g, x, scale, zero, dtype, axis, back=False):
     require(scale.dtype in FLOATS, f"scales of type {scale.dtype}")
     require(scale.rank < 2, "scales for blocks")
+    if held(dtype) == S32 and dtype != S32:
+        y = quantize(g, x, scale, zero, S32, axis)
+        for op, limit in (("MAX", ml_dtypes.iinfo(dtype).min), ("MIN", ml_dtypes.iinfo(dtype).max)):
+            y = binary(g, op, y, number(limit, S32))
+        return convert_type(g, y, dtype)
+    x = as_held(x)
     integers = x.dtype if back else dtype
     require(integers in BYTES | {S32} and (dtype if back else x.dtype) in FLOATS, f"from {x.dtype} to {dtype}")
     weir = g.weir
@@ -111,10 +118,10 @@ def _quantize(g, call):
     dtype = zero.dtype if zero else numpy.dtype(helper.tensor_dtype_to_np_dtype(named)) if named else U8
     if scale.rank < 2:
         return quantize(g, x, scale, zero, dtype, call.get("axis", 1))
-    require(dtype in BYTES, f"from {x.dtype} to {dtype}")
     scale, zero = blocks(g, call, scale), blocks(g, call, zero)
     y = eltwise(g, "ROUND", binary(g, "DIV", in_f32(g, x), convert_type(g, scale, F32)))
-    return convert_type(g, binary(g, "ADD", y, convert_type(g, zero, F32)) if zero else y, dtype)
+    y = binary(g, "ADD", y, convert_type(g, zero, F32)) if zero else y
+    return quantize(g, y, number(1, F32), None, dtype, 0)
 
 
 @form("DequantizeLinear")
@@ -122,7 +129,6 @@ def _dequantize(g, call):
     x, scale, zero = call.inputs[0], call.inputs[1], call.input(2)
     if scale.rank < 2:
         return quantize(g, x, scale, zero, scale.dtype, call.get("axis", 1), True)
-    require(x.dtype in BYTES, f"from {x.dtype}")
     y, zero = convert_type(g, x, F32), blocks(g, call, zero)
     y = binary(g, "SUB", y, convert_type(g, zero, F32)) if zero else y
     y = binary(g, "MUL", y, convert_type(g, blocks(g, call, scale), F32))

@@ -2,12 +2,13 @@
 """What the forms of operators are put together from: functions that add one kernel or a few, and compute what they can
 of constants. Shapes are known; values are those of onnx_graph."""
 
+import dataclasses
 import math
 
 import ml_dtypes
 import numpy
 
-from onnx_graph import Refusal, constant
+from onnx_graph import HELD, Refusal, constant, held
 
 F32 = numpy.dtype(numpy.float32)
 F16 = numpy.dtype(numpy.float16)
@@ -16,6 +17,7 @@ S32 = numpy.dtype(numpy.int32)
 S64 = numpy.dtype(numpy.int64)
 U8 = numpy.dtype(numpy.uint8)
 S8 = numpy.dtype(numpy.int8)
+U64 = numpy.dtype(numpy.uint64)
 BOOL = numpy.dtype(numpy.bool_)
 FLOATS = {F32, F16, BF16}
 BYTES = {U8, S8}
@@ -184,10 +186,42 @@ def binary(g, op, a, b, rounding="ZERO"):
         with numpy.errstate(all="ignore"):
             result = (COMPARISONS[op] if compares else ARITHMETIC[op])(a.array, b.array)
         return constant(numpy.asarray(result, dtype=BOOL if compares else a.dtype))
+    if a.dtype in HELD:
+        return binary_held(g, op, a, b, rounding)
     of_bools = compares or op in ("MIN", "MAX")
     require(a.dtype in NUMBERS or (of_bools and a.dtype == BOOL), f"{op.lower()} of type {a.dtype}")
     members = {"op": value_of(op, g.weir, "BINARY"), "rounding": value_of(rounding, g.weir, "ROUNDING")}
     return g.kernel("binary", members, [a, b], BOOL if compares else a.dtype, shape)
+
+
+def as_held(x):
+    """x with weir's type for its own."""
+    if x.array is not None:
+        return constant(x.array.astype(held(x.dtype)))
+    return dataclasses.replace(x, dtype=held(x.dtype))
+
+
+def fitted(g, x, dtype):
+    """x, whose type is one of weir that may hold this one, wrapped around as this one does."""
+    if dtype not in HELD:
+        return x
+    info = ml_dtypes.iinfo(dtype)
+    if info.bits < 64:
+        low, count = number(info.min, x.dtype), number(1 << info.bits, x.dtype)
+        x = binary(g, "ADD", binary(g, "REM", binary(g, "SUB", x, low), count, "FLOOR"), low)
+    return dataclasses.replace(x, dtype=dtype)
+
+
+def binary_held(g, op, a, b, rounding):
+    dtype, a, b = a.dtype, as_held(a), as_held(b)
+    if dtype == U64 and op not in ("ADD", "SUB", "MUL", "EQ", "NE"):
+        require(op in COMPARISONS or op in ("MIN", "MAX"), f"{op.lower()} of type {dtype}")
+        least = number(-(2**63), S64)  # from there on bits have the order of s64
+        y = binary(g, op, binary(g, "ADD", a, least), binary(g, "ADD", b, least))
+        y = y if op in COMPARISONS else binary(g, "ADD", y, least)
+    else:
+        y = binary(g, op, a, b, rounding)
+    return y if op in COMPARISONS else fitted(g, y, dtype)
 
 
 def number(value, dtype):
@@ -201,10 +235,14 @@ def compare(g, op, x, value):
 def convert_type(g, x, dtype, scale=0.0, shift=0.0, rounding="ZERO"):
     if x.dtype == dtype and not scale and not shift:
         return x
-    require(dtype in NUMBERS | {BOOL} and x.dtype in NUMBERS | {BOOL}, f"conversion from {x.dtype} to {dtype}")
+    floats = {x.dtype, dtype} & FLOATS
+    known = all(held(t) in NUMBERS | {BOOL} for t in (x.dtype, dtype)) and not (floats and U64 in (x.dtype, dtype))
+    require(known, f"conversion from {x.dtype} to {dtype}")
     if x.array is not None and not scale and not shift and rounding == "ZERO":
         with numpy.errstate(all="ignore"):
             return constant(x.array.astype(dtype))
+    if x.dtype in HELD or dtype in HELD:
+        return fitted(g, convert_type(g, as_held(x), held(dtype), scale, shift, rounding), dtype)
     members = {"dtype": g.desc(dtype, ()).dtype, "scale": scale, "shift": shift}
     members["rounding"] = value_of(rounding, g.weir, "ROUNDING")
     return g.kernel("convert", members, [x], dtype, x.shape)

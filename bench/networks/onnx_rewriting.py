@@ -120,14 +120,14 @@ def leave_out_unread(nodes, outputs):
 
 
 def origins(nodes, names):
-    """All that these values are made of."""
+    """All that these values are made of; shapes are known."""
     producers = {name: node for node in nodes for name in node.outputs}
     found, left = set(), list(names)
     while left:
         name = left.pop()
         if name not in found:
             found.add(name)
-            if name in producers:
+            if name in producers and producers[name].op not in ("Shape", "Size"):
                 left.extend(producers[name].inputs)
     return found
 
