@@ -7,8 +7,8 @@ import numpy
 from onnx import helper
 
 from onnx_blocks import (
-    BOOL, BYTES, FLOATS, S32, U8, binary, cast, ceil, compare, convert_type, eltwise, floor, floor_quotient, gather,
-    in_f32, logical, negated, number, polynomial, require, select, truncated_quotient, whole, wrapped,
+    FLOATS, S32, S64, U8, as_held, binary, compare, convert_type, eltwise, fitted, gather, in_f32, negated, number,
+    polynomial, require, select,
 )
 from onnx_forms import form
 from onnx_graph import constant
@@ -29,6 +29,8 @@ UNARY = {
     "Mish": ("MISH",),
     "Softplus": ("SOFTPLUS", 1.0),
     "Reciprocal": ("POW", 1.0, -1.0),
+    **{name: (name.upper(),) for name in ("Erf", "Floor", "Ceil", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan")},
+    **{name: (name.upper(),) for name in ("Sinh", "Cosh")},
     "Linear": ("LINEAR", ("scale", 1.0), ("shift", 0.0)),
 }
 
@@ -51,40 +53,24 @@ def _abs(g, call):
     x = call.inputs[0]
     if x.dtype in FLOATS:
         return eltwise(g, call.op.upper(), x)
-    if x.dtype == U8 and call.op == "Abs":
+    if x.dtype.kind == "u" and call.op == "Abs":
         return x
-    if call.op == "Neg":
-        return whole(g, lambda x: binary(g, "SUB", number(0, S32), x), x)
-    return whole(g, lambda x: binary(g, "MAX", x, binary(g, "SUB", number(0, S32), x)), x)
-
-
-@form("Floor", "Ceil")
-def _floor(g, call):
-    return (floor if call.op == "Floor" else ceil)(g, call.inputs[0])
+    negative = binary(g, "SUB", number(0, x.dtype), x)
+    return negative if call.op == "Neg" else binary(g, "MAX", x, negative)
 
 
 @form("Sign")
 def _sign(g, call):
     x = call.inputs[0]
-    signs = [convert_type(g, compare(g, op, x, 0), x.dtype) for op in ("GT", "LT")]
-    y = binary(g, "SUB", *signs)
-    return select(g, binary(g, "NE", x, x), x, y) if x.dtype in FLOATS else y
+    if x.dtype in FLOATS:
+        return eltwise(g, "SIGN", x)
+    y = binary(g, "MIN", x, number(1, x.dtype))
+    return y if x.dtype.kind == "u" else binary(g, "MAX", y, number(-1, x.dtype))
 
 
 @form("Gelu")
 def _gelu(g, call):
     return eltwise(g, "GELU_TANH" if call.get("approximate", "none") == "tanh" else "GELU_ERF", call.inputs[0])
-
-
-@form("Erf")
-def _erf(g, call):
-    """Of weir's gelu, x (1 + erf(x / sqrt 2)) / 2, and linear where that is too small a number to divide by."""
-    x = in_f32(g, call.inputs[0])
-    scaled = eltwise(g, "LINEAR", eltwise(g, "CLIP", x, -6.0, 6.0), math.sqrt(2))
-    y = binary(g, "DIV", eltwise(g, "GELU_ERF", scaled), scaled)
-    y = eltwise(g, "LINEAR", y, 2.0, -1.0)
-    near = compare(g, "LT", eltwise(g, "ABS", x), 2e-3)
-    return convert_type(g, select(g, near, eltwise(g, "LINEAR", x, 2 / math.sqrt(math.pi)), y), call.inputs[0].dtype)
 
 
 @form("Celu")
@@ -127,51 +113,38 @@ def _prelu(g, call):
 
 # ---- Two operands ----
 
-ARITHMETIC = {"Add": "ADD", "Sub": "SUB", "Mul": "MUL"}
+ARITHMETIC = {"Add": "ADD", "Sub": "SUB", "Mul": "MUL", "Div": "DIV", "And": "MIN", "Or": "MAX", "Xor": "NE"}
 
 
 @form(*ARITHMETIC)
 def _arithmetic(g, call):
-    return whole(g, lambda a, b: binary(g, ARITHMETIC[call.op], a, b), *call.inputs[:2])
-
-
-@form("Div")
-def _div(g, call):
-    a, b = call.inputs[:2]
-    if a.dtype in FLOATS:
-        return binary(g, "DIV", a, b)
-    return whole(g, lambda a, b: truncated_quotient(g, a, b), a, b)
+    return binary(g, ARITHMETIC[call.op], *call.inputs[:2])
 
 
 @form("Mod")
 def _mod(g, call):
-    a, b = call.inputs
-    if a.dtype not in FLOATS:
-        quotient = truncated_quotient if call.get("fmod", 0) else floor_quotient
-        return whole(g, lambda a, b: binary(g, "SUB", a, binary(g, "MUL", quotient(g, a, b), b)), a, b)
-    x, y = in_f32(g, a), eltwise(g, "ABS", in_f32(g, b))
-    size = eltwise(g, "ABS", x)
-    rest = binary(g, "SUB", size, binary(g, "MUL", floor(g, binary(g, "DIV", size, y)), y))
-    # The quotient may have been rounded over an integer.
-    rest = select(g, compare(g, "LT", rest, 0), binary(g, "ADD", rest, y), rest)
-    rest = select(g, binary(g, "GE", rest, y), binary(g, "SUB", rest, y), rest)
-    rest = select(g, compare(g, "EQ", y, math.inf), size, rest)
-    rest = select(g, compare(g, "LT", x, 0), eltwise(g, "NEG", rest), rest)
-    if not call.get("fmod", 0):  # the divisor's sign
-        divisor = in_f32(g, b)
-        opposite = binary(g, "NE", compare(g, "LT", rest, 0), compare(g, "LT", divisor, 0))
-        opposite = logical(g, "AND", opposite, compare(g, "NE", rest, 0))
-        rest = select(g, opposite, binary(g, "ADD", rest, divisor), rest)
-    return convert_type(g, rest, a.dtype)
+    return binary(g, "REM", *call.inputs, "ZERO" if call.get("fmod", 0) else "FLOOR")
 
 
 @form("Pow")
 def _pow(g, call):
     a, b = call.inputs
-    require(a.dtype in FLOATS, f"power of type {a.dtype}")
+    if a.dtype not in FLOATS:
+        return integer_power(g, a, call.known(1))
     if b.array is not None and b.size == 1:
         return eltwise(g, "POW", a, 1.0, float(b.array.reshape(())))
-    return binary(g, "POW", a, cast(g, b, a.dtype))
+    return binary(g, "POW", a, convert_type(g, b, a.dtype))
+
+
+def integer_power(g, x, exponents):
+    """By squares: exact, and wrapping around."""
+    bits = exponents.astype(numpy.int64)
+    require((bits == exponents).all() and (bits >= 0).all(), "exponents that are no natural numbers")
+    y = constant(numpy.ones(numpy.broadcast_shapes(x.shape, bits.shape), x.dtype))
+    while bits.any():
+        y = select(g, constant(bits % 2 == 1), binary(g, "MUL", y, x), y)
+        x, bits = binary(g, "MUL", x, x), bits // 2
+    return y
 
 
 @form("Sum", "Mean", "Max", "Min")
@@ -206,11 +179,6 @@ COMPARISONS = {"Equal": "EQ", "Less": "LT", "LessOrEqual": "LE", "Greater": "GT"
 @form(*COMPARISONS)
 def _compare(g, call):
     return binary(g, COMPARISONS[call.op], *call.inputs)
-
-
-@form("And", "Or", "Xor")
-def _logical(g, call):
-    return logical(g, call.op.upper(), *call.inputs)
 
 
 @form("Not")
@@ -248,135 +216,84 @@ def _is_inf(g, call):
 @form("Cast")
 def _cast(g, call):
     dtype = numpy.dtype(helper.tensor_dtype_to_np_dtype(call.get("to")))
-    return cast(g, call.inputs[0], dtype)
+    return convert_type(g, call.inputs[0], dtype)
 
 
 @form("CastLike")
 def _cast_like(g, call):
-    return cast(g, call.inputs[0], call.inputs[1].dtype)
+    return convert_type(g, call.inputs[0], call.inputs[1].dtype)
 
 
 @form("BitwiseNot")
 def _bitwise_not(g, call):
     x = call.inputs[0]
-    require(x.dtype in BYTES | {S32}, f"type {x.dtype}")
-    return whole(g, lambda x: binary(g, "SUB", number(-1, S32), x), x)
+    return binary(g, "SUB", number(numpy.iinfo(x.dtype).max if x.dtype.kind == "u" else -1, x.dtype), x)
 
 
 @form("BitShift")
 def _bit_shift(g, call):
+    """In two steps: a shift by all bits is two by half of them, and the type holds the factors of these."""
     x, by = call.inputs
-    require(x.dtype in BYTES | {S32}, f"type {x.dtype}")
-    bits, whole_x, by = x.dtype.itemsize * 8, convert_type(g, x, S32), convert_type(g, by, S32)
-    within = logical(g, "AND", compare(g, "GE", by, 0), compare(g, "LT", by, bits))
-    powers = constant((1 << numpy.arange(bits, dtype=numpy.int64)).astype(S32))
-    place = binary(g, "MIN", binary(g, "MAX", by, number(0, S32)), number(bits - 1, S32))
-    factor = gather(g, powers, place, 0)
-    if call.get("direction") == "LEFT":
-        shifted = wrapped(g, binary(g, "MUL", whole_x, factor), x.dtype)
-        return select(g, within, shifted, number(0, x.dtype))
-    beyond = select(g, compare(g, "LT", whole_x, 0), number(-1, S32), number(0, S32))
-    # By 31 s32 has only its sign left, and 2^31 is no number of it.
-    within = logical(g, "AND", within, compare(g, "LT", by, 31))
-    shifted = select(g, within, floor_quotient(g, whole_x, factor), beyond)
-    return convert_type(g, shifted, x.dtype)
+    bits = x.dtype.itemsize * 8
+    factors = number(1 << numpy.arange(bits // 2 + 1), x.dtype)
+    by = convert_type(g, by, S64)
+    by = select(g, binary(g, "MIN", compare(g, "GE", by, 0), compare(g, "LT", by, bits)), by, number(bits, S64))
+    half = binary(g, "DIV", by, number(2, S64))
+    for step in (half, binary(g, "SUB", by, half)):
+        op = "MUL" if call.get("direction") == "LEFT" else "DIV"
+        x = binary(g, op, x, gather(g, factors, step, 0), "FLOOR")
+    return x
 
 
 @form("BitwiseAnd", "BitwiseOr", "BitwiseXor")
 def _bitwise(g, call):
-    """Of bytes: looked up."""
-    a, b = call.inputs
-    require(a.dtype in BYTES, f"type {a.dtype}")
+    """Looked up, byte by byte."""
+    dtype, (a, b) = call.inputs[0].dtype, (as_held(x) for x in call.inputs)
     operation = {"A": numpy.bitwise_and, "O": numpy.bitwise_or, "X": numpy.bitwise_xor}[call.op[7]]
-    low = 0 if a.dtype == U8 else -128
-    numbers = numpy.arange(low, low + 256)
-    table = constant(operation.outer(numbers, numbers).reshape(-1).astype(a.dtype))
-    row, column = (binary(g, "SUB", convert_type(g, x, S32), number(low, S32)) for x in (a, b))
-    place = binary(g, "ADD", binary(g, "MUL", row, number(256, S32)), column)
-    return gather(g, table, place, 0)
+    byte, total = numpy.arange(256, dtype=numpy.uint8), number(0, a.dtype)
+    table = constant(operation.outer(byte, byte).reshape(-1))
+    for place in range(dtype.itemsize):
+        step = number(256**place, a.dtype)
+        row, column = (convert_type(g, binary(g, "DIV", x, step, "FLOOR"), U8) for x in (a, b))
+        row, column = binary(g, "MUL", convert_type(g, row, S32), number(256, S32)), convert_type(g, column, S32)
+        y = convert_type(g, gather(g, table, binary(g, "ADD", row, column), 0), a.dtype)
+        total = binary(g, "ADD", total, binary(g, "MUL", y, step))
+    return fitted(g, total, dtype)
 
 
 @form("BitCast")
 def _bit_cast(g, call):
     x, dtype = call.inputs[0], numpy.dtype(helper.tensor_dtype_to_np_dtype(call.get("to")))
-    require(x.dtype in BYTES | {BOOL} and dtype in BYTES, f"the bits of {x.dtype} as {dtype}")
-    return cast(g, x, dtype)
+    integers = x.dtype.kind in "biu" and dtype.kind in "iu" and x.dtype.itemsize == dtype.itemsize
+    require(integers, f"the bits of {x.dtype} as {dtype}")
+    return convert_type(g, x, dtype)
 
 
-# ---- Functions of angles ----
+# ---- Inverses of hyperbolic functions ----
 
 
-# Pi / 2 in parts whose products with small integers are exact in f32.
-HALF_PI = (1.5703125, 4.837512969970703e-4, 7.549789948768648e-8)
-
-
-def sine(g, x, quarter):
-    """The sine of x plus so many quarters of a turn."""
-    turns = eltwise(g, "ROUND", eltwise(g, "LINEAR", x, 2 / math.pi))
-    for piece in HALF_PI:
-        x = binary(g, "SUB", x, eltwise(g, "LINEAR", turns, piece))
-    square = eltwise(g, "SQUARE", x)
-    even = polynomial(g, square, [1.0, -1 / 2, 1 / 24, -1 / 720, 1 / 40320])
-    odd = binary(g, "MUL", x, polynomial(g, square, [1.0, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880]))
-    turns = eltwise(g, "LINEAR", turns, 1.0, float(quarter))
-    turns = binary(g, "SUB", turns, eltwise(g, "LINEAR", floor(g, eltwise(g, "LINEAR", turns, 0.25)), 4.0))
-    crosswise = binary(g, "NE", compare(g, "EQ", turns, 1), compare(g, "EQ", turns, 3))
-    y = select(g, crosswise, even, odd)
-    return select(g, compare(g, "GE", turns, 2), eltwise(g, "NEG", y), y)
-
-
-def arctangent(g, x):
-    size = eltwise(g, "ABS", x)
-    large = compare(g, "GT", size, 1)
-    small = select(g, large, eltwise(g, "POW", size, 1.0, -1.0), size)
-    upper = compare(g, "GT", small, math.tan(math.pi / 8))
-    turned = binary(g, "DIV", eltwise(g, "LINEAR", small, 1.0, -1.0), eltwise(g, "LINEAR", small, 1.0, 1.0))
-    part = select(g, upper, turned, small)
-    square = eltwise(g, "SQUARE", part)
-    y = binary(g, "MUL", part, polynomial(g, square, [(-1) ** i / (2 * i + 1) for i in range(9)]))
-    y = select(g, upper, eltwise(g, "LINEAR", y, 1.0, math.pi / 4), y)
-    y = select(g, large, eltwise(g, "LINEAR", y, -1.0, math.pi / 2), y)
-    return select(g, compare(g, "LT", x, 0), eltwise(g, "NEG", y), y)
-
-
-def odd_series(g, x, limit, coefficients, y):
+def odd_series(g, x, coefficients, y):
     """y, and x (c0 + c1 x^2 + ...) where x is small."""
     series = binary(g, "MUL", x, polynomial(g, eltwise(g, "SQUARE", x), coefficients))
-    return select(g, compare(g, "LT", eltwise(g, "ABS", x), limit), series, y)
+    return select(g, compare(g, "LT", eltwise(g, "ABS", x), 0.1), series, y)
 
 
-def rooted(g, x, shift):
-    """sqrt(x^2 + shift)."""
-    return eltwise(g, "SQRT", eltwise(g, "LINEAR", eltwise(g, "SQUARE", x), 1.0, shift))
+def log_of_sum(g, x, shift):
+    """ln(x + sqrt(x^2 + shift))."""
+    root = eltwise(g, "SQRT", eltwise(g, "LINEAR", eltwise(g, "SQUARE", x), 1.0, shift))
+    return eltwise(g, "LOG", binary(g, "ADD", x, root))
 
 
-@form("Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Asinh", "Acosh", "Atanh", "Sinh", "Cosh")
-def _angles(g, call):
-    return convert_type(g, angles(g, call.op, in_f32(g, call.inputs[0])), call.inputs[0].dtype)
-
-
-def angles(g, op, x):
-    if op in ("Sin", "Cos"):
-        return sine(g, x, 0 if op == "Sin" else 1)
-    if op == "Tan":
-        return binary(g, "DIV", sine(g, x, 0), sine(g, x, 1))
-    if op == "Atan":
-        return arctangent(g, x)
-    above, below = eltwise(g, "LINEAR", x, 1.0, 1.0), eltwise(g, "LINEAR", x, -1.0, 1.0)
-    if op == "Asin":
-        return arctangent(g, binary(g, "DIV", x, eltwise(g, "SQRT", binary(g, "MUL", above, below))))
-    if op == "Acos":
-        return eltwise(g, "LINEAR", arctangent(g, eltwise(g, "SQRT", binary(g, "DIV", below, above))), 2.0)
-    if op == "Atanh":
+@form("Asinh", "Acosh", "Atanh")
+def _area(g, call):
+    x = in_f32(g, call.inputs[0])
+    if call.op == "Acosh":
+        y = log_of_sum(g, x, -1.0)
+    elif call.op == "Asinh":
+        y = binary(g, "MUL", eltwise(g, "SIGN", x), log_of_sum(g, eltwise(g, "ABS", x), 1.0))
+        y = odd_series(g, x, [1.0, -1 / 6, 3 / 40, -15 / 336], y)
+    else:
+        above, below = eltwise(g, "LINEAR", x, 1.0, 1.0), eltwise(g, "LINEAR", x, -1.0, 1.0)
         y = eltwise(g, "LINEAR", eltwise(g, "LOG", binary(g, "DIV", above, below)), 0.5)
-        return odd_series(g, x, 0.1, [1.0, 1 / 3, 1 / 5, 1 / 7], y)
-    if op == "Acosh":
-        return eltwise(g, "LOG", binary(g, "ADD", x, rooted(g, x, -1.0)))
-    if op == "Asinh":
-        size = eltwise(g, "ABS", x)
-        y = eltwise(g, "LOG", binary(g, "ADD", size, rooted(g, x, 1.0)))
-        y = select(g, compare(g, "LT", x, 0), eltwise(g, "NEG", y), y)
-        return odd_series(g, x, 0.1, [1.0, -1 / 6, 3 / 40, -15 / 336], y)
-    up, down = eltwise(g, "EXP", x), eltwise(g, "EXP", eltwise(g, "NEG", x))
-    y = eltwise(g, "LINEAR", binary(g, "ADD" if op == "Cosh" else "SUB", up, down), 0.5)
-    return y if op == "Cosh" else odd_series(g, x, 0.5, [1.0, 1 / 6, 1 / 120, 1 / 5040], y)
+        y = odd_series(g, x, [1.0, 1 / 3, 1 / 5, 1 / 7], y)
+    return convert_type(g, y, call.inputs[0].dtype)

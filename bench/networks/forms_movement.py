@@ -8,8 +8,8 @@ from onnx import helper
 
 import onnx_rewriting
 from onnx_blocks import (
-    FLOATS, S32, S64, binary, concat, constant, expand, gather, number, pad, part, rearranged, require, reshape, select,
-    slice_of, small_index, transpose,
+    S64, binary, compare, concat, constant, expand, from_start, gather, number, pad, part, rearranged, reduce, require,
+    reshape, select, slice_of, transpose,
 )
 from onnx_forms import form
 from onnx_graph import Refusal
@@ -140,7 +140,7 @@ def _pad(g, call):
     x = slice_of(g, x, begin, [dim - max(-a, 0) for dim, a in zip(x.shape, after)])
     before, after = ([max(margin, 0) for margin in side] for side in (before, after))
     far = any(max(b, a) >= dim for b, a, dim in zip(before, after, x.shape) if b or a)
-    if mode == "wrap" or mode == "reflect" and far or x.dtype == S64 and mode != "constant":
+    if mode == "wrap" or mode == "reflect" and far:
         places = numpy.pad(numpy.arange(x.size).reshape(x.shape), list(zip(before, after)), mode)
         return rearranged(g, x, places)
     value = 0.0 if value is None else float(numpy.asarray(value).reshape(()))
@@ -195,8 +195,6 @@ def _trilu(g, call):
     shift = int(call.known(1, numpy.zeros((), int)).reshape(()))
     kept = numpy.ones(x.shape[-2:], bool)
     kept = numpy.triu(kept, shift) if call.get("upper", 1) else numpy.tril(kept, shift)
-    if x.dtype == S64:
-        return by_places(g, call, [0])
     return select(g, constant(kept), x, number(0, x.dtype)) if x.size else x
 
 
@@ -206,31 +204,18 @@ def _trilu(g, call):
 @form("Gather")
 def _gather(g, call):
     table, indices = call.inputs
-    axis = call.get("axis", 0) % table.rank
-    if indices.array is None and indices.dtype == S64:
-        g.unsigned.append(call.node.inputs[1])
-    elif indices.array is None or indices.array.size and indices.array.min() < 0:
-        indices = small_index(g, call, 1, table.shape[axis])
-    return gather(g, table, indices, axis)
+    return gather(g, table, indices, call.get("axis", 0) % table.rank)
 
 
 @form("GatherElements")
 def _gather_elements(g, call):
     x, axis = call.inputs[0], call.get("axis", 0) % call.inputs[0].rank
-    indices = small_index(g, call, 1, x.shape[axis])
+    indices = from_start(g, call.inputs[1], x.shape[axis])
     steps = [math.prod(x.shape[a + 1 :]) for a in range(x.rank)]
     grid = numpy.indices(indices.shape)
     base = sum((grid[a] * steps[a] for a in range(x.rank) if a != axis), numpy.zeros(indices.shape, int))
-    return gather_flat(g, x, binary(g, "ADD", scaled(g, indices, steps[axis]), constant(base.astype(S32))))
-
-
-def scaled(g, indices, step):
-    return binary(g, "MUL", indices, number(step, S32))
-
-
-def gather_flat(g, x, places):
-    require(x.size < 2**31, "more elements than s32 has numbers")
-    return gather(g, reshape(g, x, (x.size,)), places, 0)
+    places = binary(g, "MUL", indices, number(steps[axis], indices.dtype))
+    return gather(g, reshape(g, x, (x.size,)), binary(g, "ADD", places, number(base, indices.dtype)), 0)
 
 
 @form("GatherND")
@@ -240,14 +225,13 @@ def _gather_nd(g, call):
     lengths = x.shape[batch : batch + count]
     rest = x.shape[batch + count :]
     require(x.size and call.inputs[1].size, "nothing to gather")
-    array = call.known(1).astype(numpy.int64)
-    array = numpy.where(array < 0, array + numpy.asarray(lengths), array)
     steps = [math.prod(lengths[i + 1 :]) for i in range(count)]
-    places = (array * steps).sum(-1)
-    rows = numpy.arange(math.prod(x.shape[:batch])).reshape(*x.shape[:batch], *[1] * (places.ndim - batch))
-    places = places + rows * math.prod(lengths)
+    places = binary(g, "MUL", from_start(g, call.inputs[1], lengths), number(steps, S64))
+    places = reduce(g, "SUM", places, [places.rank - 1], False)
+    rows = numpy.arange(math.prod(x.shape[:batch])).reshape(*x.shape[:batch], *[1] * (places.rank - batch))
+    places = binary(g, "ADD", places, number(rows * math.prod(lengths), S64))
     table = reshape(g, x, (x.size // math.prod(rest), *rest))
-    return gather(g, table, constant(places.astype(S32)), 0)
+    return gather(g, table, places, 0)
 
 
 def by_places(g, call, moved):
@@ -331,15 +315,11 @@ def scatter_targets(call, x, updates):
 
 @form("OneHot")
 def _one_hot(g, call):
-    """Of indices that a run knows, those of floats and s32."""
     indices, values = call.inputs[0], call.inputs[2]
     depth = int(call.known(1).reshape(-1)[0])
-    if indices.dtype not in FLOATS | {S32}:
-        return by_places(g, call, [2])
     axis = call.get("axis", -1) % (indices.rank + 1)
     indices = reshape(g, indices, (*indices.shape[:axis], 1, *indices.shape[axis:]))
-    negative = binary(g, "LT", indices, number(0, indices.dtype))
-    indices = select(g, negative, binary(g, "ADD", indices, number(depth, indices.dtype)), indices)
+    indices = select(g, compare(g, "LT", indices, 0), binary(g, "ADD", indices, number(depth, indices.dtype)), indices)
     places = numpy.arange(depth).reshape([-1 if a == axis else 1 for a in range(indices.rank)])
     hot = binary(g, "EQ", indices, number(places, indices.dtype))
     off, on = (reshape(g, part(g, values, 0, i, i + 1), ()) for i in range(2))

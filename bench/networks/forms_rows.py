@@ -4,16 +4,17 @@ whose scales may belong to an axis."""
 
 import math
 
+import ml_dtypes
 import numpy
 from onnx import helper
 
 from onnx_blocks import (
-    BOOL, BYTES, F32, FLOATS, MAX_STEPS, S32, S64, U8, along, binary, compare, concat, convert_type, cumsum, eltwise,
+    BYTES, F32, FLOATS, MAX_STEPS, S32, S64, U8, along, as_held, binary, compare, concat, convert_type, cumsum, eltwise,
     expand, flip, gather, in_f32, matmul, matmul_int8, norm, number, part, reduce, require, reshape, select, softmax,
-    transpose, wide_index,
+    transpose,
 )
 from onnx_forms import form
-from onnx_graph import constant
+from onnx_graph import constant, held
 
 # ---- Products ----
 
@@ -95,6 +96,12 @@ def _qlinear_matmul(g, call):
 def quantize(g, x, scale, zero, dtype, axis, back=False):
     require(scale.dtype in FLOATS, f"scales of type {scale.dtype}")
     require(scale.rank < 2, "scales for blocks")
+    if held(dtype) == S32 and dtype != S32:
+        y = quantize(g, x, scale, zero, S32, axis)
+        for op, limit in (("MAX", ml_dtypes.iinfo(dtype).min), ("MIN", ml_dtypes.iinfo(dtype).max)):
+            y = binary(g, op, y, number(limit, S32))
+        return convert_type(g, y, dtype)
+    x = as_held(x)
     integers = x.dtype if back else dtype
     require(integers in BYTES | {S32} and (dtype if back else x.dtype) in FLOATS, f"from {x.dtype} to {dtype}")
     weir = g.weir
@@ -111,10 +118,10 @@ def _quantize(g, call):
     dtype = zero.dtype if zero else numpy.dtype(helper.tensor_dtype_to_np_dtype(named)) if named else U8
     if scale.rank < 2:
         return quantize(g, x, scale, zero, dtype, call.get("axis", 1))
-    require(dtype in BYTES, f"from {x.dtype} to {dtype}")
     scale, zero = blocks(g, call, scale), blocks(g, call, zero)
     y = eltwise(g, "ROUND", binary(g, "DIV", in_f32(g, x), convert_type(g, scale, F32)))
-    return convert_type(g, binary(g, "ADD", y, convert_type(g, zero, F32)) if zero else y, dtype)
+    y = binary(g, "ADD", y, convert_type(g, zero, F32)) if zero else y
+    return quantize(g, y, number(1, F32), None, dtype, 0)
 
 
 @form("DequantizeLinear")
@@ -122,7 +129,6 @@ def _dequantize(g, call):
     x, scale, zero = call.inputs[0], call.inputs[1], call.input(2)
     if scale.rank < 2:
         return quantize(g, x, scale, zero, scale.dtype, call.get("axis", 1), True)
-    require(x.dtype in BYTES, f"from {x.dtype}")
     y, zero = convert_type(g, x, F32), blocks(g, call, zero)
     y = binary(g, "SUB", y, convert_type(g, zero, F32)) if zero else y
     y = binary(g, "MUL", y, convert_type(g, blocks(g, call, scale), F32))
@@ -250,38 +256,12 @@ def _hardmax(g, call):
 
 def numbered(x, axis):
     """0, 1, 2 along an axis."""
-    return constant(numpy.arange(x.shape[axis], dtype=S32).reshape([-1 if a == axis else 1 for a in range(x.rank)]))
+    return constant(numpy.arange(x.shape[axis], dtype=S64).reshape([-1 if a == axis else 1 for a in range(x.rank)]))
 
 
 # ---- Reductions ----
 
 REDUCTIONS = {"ReduceSum": "SUM", "ReduceMean": "MEAN", "ReduceMax": "MAX", "ReduceMin": "MIN", "ReduceProd": "MUL"}
-STEPS = {"SUM": "ADD", "MAX": "MAX", "MIN": "MIN", "MUL": "MUL"}
-
-
-def in_steps(g, op, x, axes):
-    """A reduction of s32: one half of an axis with the other, until one element is left."""
-    for axis in axes:
-        require(x.shape[axis], "a reduction of nothing")
-        while (length := x.shape[axis]) > 1:
-            half = length // 2
-            y = binary(g, STEPS[op], part(g, x, axis, 0, half), part(g, x, axis, half, 2 * half))
-            x = concat(g, [y, part(g, x, axis, 2 * half, length)], axis) if length % 2 else y
-    return x
-
-
-def reduced(g, op, x, axes, keep):
-    shape = [1 if axis in axes else dim for axis, dim in enumerate(x.shape)]
-    if x.dtype in FLOATS:
-        return reduce(g, op, x, axes, keep)
-    if op in ("MAX", "MIN") and x.dtype in BYTES | {BOOL}:
-        require(all(x.shape[axis] for axis in axes), "a reduction of nothing")
-        y = convert_type(g, reduce(g, op, convert_type(g, x, F32), axes), x.dtype)
-    else:
-        require(x.dtype == S32 and op in STEPS, f"reduction of type {x.dtype}")
-        y = in_steps(g, op, x, axes)
-    return y if keep else reshape(g, y, [dim for axis, dim in enumerate(shape) if axis not in axes])
-
 
 @form(*REDUCTIONS, "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp")
 def _reduce(g, call):
@@ -294,7 +274,7 @@ def _reduce(g, call):
         axes = range(x.rank)
     axes = sorted({axis % max(x.rank, 1) for axis in axes})
     if call.op in REDUCTIONS:
-        return reduced(g, REDUCTIONS[call.op], x, axes, keep)
+        return reduce(g, REDUCTIONS[call.op], x, axes, keep)
     if call.op == "ReduceL1":
         return reduce(g, "NORM_POWER_SUM", x, axes, keep, 1.0)
     if call.op == "ReduceL2":
@@ -336,11 +316,10 @@ def determinant(g, x):
 def _arg(g, call):
     x = call.inputs[0]
     axis, keep = call.get("axis", 0) % x.rank, bool(call.get("keepdims", 1))
-    y, length = convert_type(g, x, F32) if x.dtype in BYTES else x, x.shape[axis]
-    if call.get("select_last_index", 0):
-        y = reduce(g, call.op.upper(), flip(g, y, [axis]), [axis], keep)
-        return gather(g, constant(numpy.arange(length, dtype=S64)[::-1].copy()), y, 0)
-    return wide_index(g, reduce(g, call.op.upper(), y, [axis], keep), length)
+    if not call.get("select_last_index", 0):
+        return reduce(g, call.op.upper(), x, [axis], keep)
+    y = reduce(g, call.op.upper(), flip(g, x, [axis]), [axis], keep)
+    return binary(g, "SUB", number(x.shape[axis] - 1, S64), y)
 
 
 @form("CumSum", "CumProd")
@@ -366,7 +345,6 @@ def _top_k(g, call):
     """Each element's rank is the number of those before it; the element of each rank is looked for."""
     x, count = call.inputs[0], int(call.known(1).reshape(-1)[0]) if call.version >= 10 else call.get("k")
     axis, op = call.get("axis", -1) % x.rank, "GT" if call.get("largest", 1) else "LT"
-    require(x.dtype in FLOATS, f"order of type {x.dtype}")
     length = x.shape[axis]
     require(length <= MAX_STEPS, "a long axis")
     order = [a for a in range(x.rank) if a != axis] + [axis]
@@ -375,14 +353,14 @@ def _top_k(g, call):
     mine, others = reshape(g, rows, (*rows.shape, 1)), reshape(g, rows, (rows.shape[0], 1, length))
     earlier = constant(numpy.tri(length, length, -1, dtype=bool))  # among equals
     before = select(g, earlier, binary(g, op.replace("T", "E"), others, mine), binary(g, op, others, mine))
-    rank = reduce(g, "SUM", convert_type(g, before, F32), [2])
-    at_rank = binary(g, "EQ", rank, number(numpy.arange(count), F32))  # rows, elements, ranks
-    chosen = reduce(g, "ARGMAX", convert_type(g, at_rank, F32), [1], False)
-    base = constant((numpy.arange(rows.shape[0], dtype=S32) * length).reshape(-1, 1))
+    rank = reduce(g, "SUM", convert_type(g, before, S32), [2])
+    at_rank = binary(g, "EQ", rank, number(numpy.arange(count), S32))  # rows, elements, ranks
+    chosen = reduce(g, "ARGMAX", at_rank, [1], False)
+    base = constant((numpy.arange(rows.shape[0], dtype=S64) * length).reshape(-1, 1))
     values = gather(g, reshape(g, rows, (rows.size,)), binary(g, "ADD", chosen, base), 0)
     shape = (*y.shape[:-1], count)
     back = [order.index(a) for a in range(x.rank)]
-    return [transpose(g, reshape(g, v, shape), back) for v in (values, wide_index(g, chosen, length))]
+    return [transpose(g, reshape(g, v, shape), back) for v in (values, chosen)]
 
 
 @form("DFT")

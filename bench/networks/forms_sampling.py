@@ -10,7 +10,7 @@ import onnx.reference
 from onnx import helper
 
 from onnx_blocks import (
-    F32, FLOATS, S32, along, binary, compare, concat, convert_type, eltwise, floor, gather, in_f32, logical, matmul,
+    F32, FLOATS, S32, along, binary, compare, concat, convert_type, eltwise, gather, in_f32, matmul,
     number, pad, part, polynomial, require, reshape, select, slice_of, spread, transpose,
 )
 from onnx_forms import form
@@ -182,7 +182,7 @@ def taps(g, at, length, mode, padding, corners):
     if mode == "nearest":
         found = [(at, None)]
     else:
-        first = floor(g, at)
+        first = eltwise(g, "FLOOR", at)
         rest = binary(g, "SUB", at, first)
         if mode in ("linear", "bilinear"):
             found = [(first, eltwise(g, "LINEAR", rest, -1.0, 1.0)), (eltwise(g, "LINEAR", first, 1.0, 1.0), rest)]
@@ -194,7 +194,7 @@ def taps(g, at, length, mode, padding, corners):
     result = []
     for place, weight in found:
         if padding == "zeros":
-            inside = logical(g, "AND", compare(g, "GE", place, 0), compare(g, "LE", place, length - 1))
+            inside = binary(g, "MIN", compare(g, "GE", place, 0), compare(g, "LE", place, length - 1))
             inside = convert_type(g, inside, F32)
             weight = inside if weight is None else binary(g, "MUL", weight, inside)
         elif padding == "reflection":
@@ -212,7 +212,7 @@ def reflected(g, at, low, high):
     if period == 0:
         return eltwise(g, "CLIP", at, low, low)
     t = eltwise(g, "LINEAR", at, 1.0, -low)
-    t = binary(g, "SUB", t, eltwise(g, "LINEAR", floor(g, eltwise(g, "LINEAR", t, 1 / period)), period))
+    t = binary(g, "SUB", t, eltwise(g, "LINEAR", eltwise(g, "FLOOR", eltwise(g, "LINEAR", t, 1 / period)), period))
     t = binary(g, "MIN", t, eltwise(g, "LINEAR", t, -1.0, period))
     return eltwise(g, "LINEAR", t, 1.0, low)
 

@@ -200,8 +200,8 @@ def max_with_places(g, call, x, dtype):
     best = reduce(g, "MAX", taps, [2], False)
     # The number of a tap of all windows of all images, and what that is called.
     windows = math.prod(sizes)
-    base = numpy.arange(images * windows, dtype=S32).reshape(images, windows) * math.prod(kernel)
-    chosen = binary(g, "ADD", reduce(g, "ARGMAX", taps, [2], False), constant(base.astype(S32)))
+    base = numpy.arange(images * windows, dtype=S64).reshape(images, windows) * math.prod(kernel)
+    chosen = binary(g, "ADD", reduce(g, "ARGMAX", taps, [2], False), constant(base))
     names = (named[None] + (numpy.arange(images) * size)[:, None, None]).reshape(-1)
     shape = (*x.shape[:2], *sizes)
     indices = gather(g, constant(names.astype(S64)), chosen, 0)
@@ -271,7 +271,7 @@ def _conv_integer(g, call):
     strides, dilations, begin, end, sizes = window(call, x.shape[2:], weights.shape[2:])
     y = conv(g, images, taps, bias, strides, dilations, begin, end, sizes, call.get("group", 1))
     if not quantized:
-        return convert_type(g, y, S32)
+        return convert_type(g, y, S32, rounding="NEAREST")
     scale_x, scale_w, scale_y = (call.known(place).astype(numpy.float64).reshape(-1) for place in (1, 4, 6))
     scales = numpy.broadcast_to(scale_y / (scale_x * scale_w), y.shape[1] if len(scale_w) > 1 else 1)
     return quantize(g, y, constant(scales.astype(F32)), call.inputs[7], call.inputs[7].dtype, 1)

@@ -2,12 +2,13 @@
 """What the forms of operators are put together from: functions that add one kernel or a few, and compute what they can
 of constants. Shapes are known; values are those of onnx_graph."""
 
+import dataclasses
 import math
 
 import ml_dtypes
 import numpy
 
-from onnx_graph import Refusal, constant
+from onnx_graph import HELD, Refusal, constant, held
 
 F32 = numpy.dtype(numpy.float32)
 F16 = numpy.dtype(numpy.float16)
@@ -16,11 +17,12 @@ S32 = numpy.dtype(numpy.int32)
 S64 = numpy.dtype(numpy.int64)
 U8 = numpy.dtype(numpy.uint8)
 S8 = numpy.dtype(numpy.int8)
+U64 = numpy.dtype(numpy.uint64)
 BOOL = numpy.dtype(numpy.bool_)
 FLOATS = {F32, F16, BF16}
 BYTES = {U8, S8}
-NUMBERS = FLOATS | BYTES | {S32}
-ALL = NUMBERS | {S64, BOOL}
+INTEGERS = BYTES | {S32, S64}
+NUMBERS = FLOATS | INTEGERS
 MAX_ARGS = 64
 MAX_STEPS = 256  # of what is written out step by step
 
@@ -132,16 +134,17 @@ def expand(g, x, shape):
         return x
     if x.array is not None:
         return constant(numpy.broadcast_to(x.array, shape))
-    if x.dtype == S64:
-        return rearranged(g, x, numpy.broadcast_to(numpy.arange(x.size).reshape(x.shape), shape))
     return select(g, constant(numpy.ones(shape, BOOL)), x, x)
 
 
 def gather(g, table, indices, axis):
+    """Indices below 0 count from the end."""
     shape = table.shape[:axis] + indices.shape + table.shape[axis + 1 :]
     if table.array is not None and indices.array is not None:
         return constant(numpy.take(table.array, indices.array, axis))
-    return g.kernel("gather", {"axis": axis}, [table, indices], table.dtype, shape)
+    require(indices.dtype in (S32, S64), f"indices of type {indices.dtype}")
+    members = {"axis": axis, "flags": g.weir.WEIR_GATHER_FROM_END}
+    return g.kernel("gather", members, [table, indices], table.dtype, shape)
 
 
 def rearranged(g, x, places):
@@ -153,24 +156,10 @@ def rearranged(g, x, places):
     return reshape(g, gather(g, flat, constant(places.reshape(-1).astype(S32)), 0), places.shape)
 
 
-def small_index(g, call, place, length):
-    """Indices from -length to length - 1 as s32 from 0 on. Those of type s64 that only a run knows may not be below 0:
-    the run fails if they are."""
-    x = call.inputs[place]
-    if x.array is not None:
-        array = x.array.astype(numpy.int64)
-        return constant(numpy.where(array < 0, array + length, array).astype(S32))
-    if x.dtype == S32:
-        negative = binary(g, "LT", x, number(0, S32))
-        return select(g, negative, binary(g, "ADD", x, number(length, S32)), x)
-    require(x.dtype == S64, f"indices of type {x.dtype}")
-    g.unsigned.append(call.node.inputs[place])
-    return gather(g, constant(numpy.arange(length, dtype=S32)), x, 0)
-
-
-def wide_index(g, x, length):
-    """Indices below length, s32, as s64."""
-    return gather(g, constant(numpy.arange(length, dtype=S64)), x, 0)
+def from_start(g, indices, length):
+    """Indices from -length to length - 1 as indices from 0 on; lengths may be an array."""
+    require(indices.dtype in (S32, S64), f"indices of type {indices.dtype}")
+    return select(g, compare(g, "LT", indices, 0), binary(g, "ADD", indices, number(length, indices.dtype)), indices)
 
 
 # ---- Elementwise ----
@@ -188,17 +177,51 @@ ARITHMETIC = {"ADD": numpy.add, "SUB": numpy.subtract, "MUL": numpy.multiply}
 ARITHMETIC.update({"MIN": numpy.minimum, "MAX": numpy.maximum})
 
 
-def binary(g, op, a, b):
-    """weir's function: bytes saturate, and integer quotients are rounded."""
+def binary(g, op, a, b, rounding="ZERO"):
+    """The rounding is that of quotients of integers, and of the quotients that remainders belong to."""
     require(a.dtype == b.dtype, f"types {a.dtype} and {b.dtype}")
     shape = numpy.broadcast_shapes(a.shape, b.shape)
     compares = op in COMPARISONS
-    if a.array is not None and b.array is not None and a.dtype not in BYTES and (compares or op in ARITHMETIC):
+    if a.array is not None and b.array is not None and (compares or op in ARITHMETIC):
         with numpy.errstate(all="ignore"):
             result = (COMPARISONS[op] if compares else ARITHMETIC[op])(a.array, b.array)
         return constant(numpy.asarray(result, dtype=BOOL if compares else a.dtype))
-    require(a.dtype in NUMBERS or (compares and a.dtype == BOOL), f"{op.lower()} of type {a.dtype}")
-    return g.kernel("binary", {"op": value_of(op, g.weir, "BINARY")}, [a, b], BOOL if compares else a.dtype, shape)
+    if a.dtype in HELD:
+        return binary_held(g, op, a, b, rounding)
+    of_bools = compares or op in ("MIN", "MAX")
+    require(a.dtype in NUMBERS or (of_bools and a.dtype == BOOL), f"{op.lower()} of type {a.dtype}")
+    members = {"op": value_of(op, g.weir, "BINARY"), "rounding": value_of(rounding, g.weir, "ROUNDING")}
+    return g.kernel("binary", members, [a, b], BOOL if compares else a.dtype, shape)
+
+
+def as_held(x):
+    """x with weir's type for its own."""
+    if x.array is not None:
+        return constant(x.array.astype(held(x.dtype)))
+    return dataclasses.replace(x, dtype=held(x.dtype))
+
+
+def fitted(g, x, dtype):
+    """x, whose type is one of weir that may hold this one, wrapped around as this one does."""
+    if dtype not in HELD:
+        return x
+    info = ml_dtypes.iinfo(dtype)
+    if info.bits < 64:
+        low, count = number(info.min, x.dtype), number(1 << info.bits, x.dtype)
+        x = binary(g, "ADD", binary(g, "REM", binary(g, "SUB", x, low), count, "FLOOR"), low)
+    return dataclasses.replace(x, dtype=dtype)
+
+
+def binary_held(g, op, a, b, rounding):
+    dtype, a, b = a.dtype, as_held(a), as_held(b)
+    if dtype == U64 and op not in ("ADD", "SUB", "MUL", "EQ", "NE"):
+        require(op in COMPARISONS or op in ("MIN", "MAX"), f"{op.lower()} of type {dtype}")
+        least = number(-(2**63), S64)  # from there on bits have the order of s64
+        y = binary(g, op, binary(g, "ADD", a, least), binary(g, "ADD", b, least))
+        y = y if op in COMPARISONS else binary(g, "ADD", y, least)
+    else:
+        y = binary(g, op, a, b, rounding)
+    return y if op in COMPARISONS else fitted(g, y, dtype)
 
 
 def number(value, dtype):
@@ -209,16 +232,20 @@ def compare(g, op, x, value):
     return binary(g, op, x, number(value, x.dtype))
 
 
-def convert_type(g, x, dtype, scale=0.0, shift=0.0):
-    """weir's conversion: integers are rounded and saturate."""
+def convert_type(g, x, dtype, scale=0.0, shift=0.0, rounding="ZERO"):
     if x.dtype == dtype and not scale and not shift:
         return x
-    if x.array is not None and not scale and not shift and (dtype in FLOATS or x.dtype in BYTES | {BOOL}):
+    floats = {x.dtype, dtype} & FLOATS
+    known = all(held(t) in NUMBERS | {BOOL} for t in (x.dtype, dtype)) and not (floats and U64 in (x.dtype, dtype))
+    require(known, f"conversion from {x.dtype} to {dtype}")
+    if x.array is not None and not scale and not shift and rounding == "ZERO":
         with numpy.errstate(all="ignore"):
             return constant(x.array.astype(dtype))
-    require(x.dtype in ALL - {S64} and dtype in ALL - {S64}, f"conversion from {x.dtype} to {dtype}")
-    dtype_number = g.desc(dtype, ()).dtype
-    return g.kernel("convert", {"dtype": dtype_number, "scale": scale, "shift": shift}, [x], dtype, x.shape)
+    if x.dtype in HELD or dtype in HELD:
+        return fitted(g, convert_type(g, as_held(x), held(dtype), scale, shift, rounding), dtype)
+    members = {"dtype": g.desc(dtype, ()).dtype, "scale": scale, "shift": shift}
+    members["rounding"] = value_of(rounding, g.weir, "ROUNDING")
+    return g.kernel("convert", members, [x], dtype, x.shape)
 
 
 def select(g, condition, a, b):
@@ -226,11 +253,6 @@ def select(g, condition, a, b):
     shape = numpy.broadcast_shapes(condition.shape, a.shape, b.shape)
     if all(value.array is not None for value in (condition, a, b)):
         return constant(numpy.where(condition.array, a.array, b.array))
-    if a.dtype == S64:  # by the place of the one or the other
-        places = [numpy.broadcast_to(numpy.arange(x.size, dtype=S32).reshape(x.shape), shape) for x in (a, b)]
-        chosen = select(g, condition, constant(places[0]), constant(places[1] + S32.type(a.size)))
-        both = concat(g, [reshape(g, x, (x.size,)) for x in (a, b)], 0)
-        return gather(g, both, chosen, 0)
     return g.kernel("select", {}, [condition, a, b], a.dtype, shape)
 
 
@@ -249,80 +271,6 @@ def polynomial(g, x, coefficients):
     return y
 
 
-def floor(g, x):
-    rounded = eltwise(g, "ROUND", x)
-    over = convert_type(g, binary(g, "GT", rounded, x), x.dtype)
-    return binary(g, "SUB", rounded, over)
-
-
-def ceil(g, x):
-    return eltwise(g, "NEG", floor(g, eltwise(g, "NEG", x)))
-
-
-def truncate(g, x):
-    return select(g, compare(g, "LT", x, 0), ceil(g, x), floor(g, x))
-
-
-def floor_quotient(g, a, b):
-    """Of s32; weir's quotient is rounded to the nearest."""
-    quotient = binary(g, "DIV", a, b)
-    rest = binary(g, "SUB", a, binary(g, "MUL", quotient, b))
-    # The rest has the sign of the divisor, or the quotient is one too many.
-    opposite = binary(g, "NE", compare(g, "LT", rest, 0), compare(g, "LT", b, 0))
-    over = select(g, compare(g, "NE", rest, 0), convert_type(g, opposite, S32), number(0, S32))
-    return binary(g, "SUB", quotient, over)
-
-
-def truncated_quotient(g, a, b):
-    """Of s32."""
-    quotient = floor_quotient(g, a, b)
-    rest = compare(g, "NE", binary(g, "SUB", a, binary(g, "MUL", quotient, b)), 0)
-    negative = binary(g, "NE", compare(g, "LT", a, 0), compare(g, "LT", b, 0))
-    return binary(g, "ADD", quotient, select(g, negative, convert_type(g, rest, S32), number(0, S32)))
-
-
-def wrapped(g, x, dtype):
-    """s32 as bytes that wrap around, as C has it."""
-    if dtype == S32:
-        return x
-    low = 0 if dtype == U8 else -128
-    x = binary(g, "SUB", x, number(low, S32)) if low else x
-    x = binary(g, "SUB", x, binary(g, "MUL", floor_quotient(g, x, number(256, S32)), number(256, S32)))
-    x = binary(g, "ADD", x, number(low, S32)) if low else x
-    return convert_type(g, x, dtype)
-
-
-def cast(g, x, dtype):
-    """Conversion as ONNX has it: floats are truncated, integers wrap around."""
-    if x.dtype == dtype:
-        return x
-    if x.array is not None and dtype in ALL:
-        with numpy.errstate(all="ignore"):
-            return constant(x.array.astype(dtype))
-    require(x.dtype in ALL - {S64} and dtype in ALL - {S64}, f"conversion from {x.dtype} to {dtype}")
-    if dtype == BOOL:
-        return compare(g, "NE", x, 0)
-    if dtype in FLOATS or x.dtype == BOOL:
-        return convert_type(g, x, dtype)
-    if x.dtype in FLOATS:
-        return wrapped(g, convert_type(g, truncate(g, convert_type(g, x, F32)), S32), dtype)
-    return wrapped(g, convert_type(g, x, S32), dtype)
-
-
-def whole(g, function, x, *others):
-    """A function of s32 for bytes, which wrap around."""
-    if x.dtype not in BYTES:
-        return function(x, *others)
-    return wrapped(g, function(*(convert_type(g, value, S32) for value in (x, *others))), x.dtype)
-
-
-def logical(g, op, a, b):
-    require(a.dtype == BOOL and b.dtype == BOOL, f"types {a.dtype} and {b.dtype}")
-    if op == "XOR":
-        return binary(g, "NE", a, b)
-    return select(g, a, b, number(False, BOOL)) if op == "AND" else select(g, a, number(True, BOOL), b)
-
-
 def negated(g, x):
     return binary(g, "EQ", x, number(False, BOOL))
 
@@ -331,22 +279,24 @@ def negated(g, x):
 
 
 def reduce(g, op, x, axes, keep=True, p=0.0):
-    require(x.dtype in FLOATS, f"reduction of type {x.dtype}")
+    places = op in ("ARGMAX", "ARGMIN")
+    of_bools = places or op in ("MAX", "MIN")
+    known = FLOATS if op.startswith("NORM") else NUMBERS | {BOOL} if of_bools else NUMBERS
+    require(x.dtype in known, f"reduction of type {x.dtype}")
     axes = sorted({int(axis) % x.rank for axis in axes}) if x.rank else []
     kept = [1 if axis in axes else dim for axis, dim in enumerate(x.shape)]
     shape = [dim for axis, dim in enumerate(kept) if keep or axis not in axes]
     if not axes:
         x = reshape(g, x, (*x.shape, 1))
         axes, keep = [x.rank - 1], False
-    dtype = S32 if op in ("ARGMAX", "ARGMIN") else x.dtype
     members = {
-        "flags": g.weir.WEIR_REDUCE_KEEP_DIMS if keep else 0,
+        "flags": keep * g.weir.WEIR_REDUCE_KEEP_DIMS | places * g.weir.WEIR_REDUCE_S64_INDICES,
         "op": value_of(op, g.weir, "REDUCE"),
         "num_axes": len(axes),
         "axes": axes,
         "p": p,
     }
-    return g.kernel("reduce", members, [x], dtype, shape)
+    return g.kernel("reduce", members, [x], S64 if places else x.dtype, shape)
 
 
 def matmul(g, a, b, bias=None, activation="NONE", transpose_a=False, transpose_b=False):
@@ -404,6 +354,6 @@ def norm(g, op, x, axis, epsilon, scale=None, shift=None, groups=0, statistics=(
 
 
 def cumsum(g, x, axis, exclusive=False, reverse=False):
-    require(x.dtype in FLOATS | {S32}, f"sums of type {x.dtype}")
+    require(x.dtype in FLOATS | {S32, S64}, f"sums of type {x.dtype}")
     flags = exclusive * g.weir.WEIR_CUMSUM_EXCLUSIVE | reverse * g.weir.WEIR_CUMSUM_REVERSE
     return g.kernel("cumsum", {"axis": axis, "flags": flags}, [x], x.dtype, x.shape)

@@ -77,13 +77,8 @@ def converted(graph, scope, node, values):
         return folded(scope, node, arrays)
     call = Call(node, [values[name] if name else None for name in node.inputs], scope, values)
     graph.name = node.name
-    try:
-        known = node.domain in ("", "ai.onnx.preview.training") and node.op in FORMS
-        results = FORMS[node.op](graph, call) if known else by_function(graph, call)
-    except Refusal as refusal:
-        # Where weir computes nothing of a type, constants of it are computed here.
-        refusal.wanted = refusal.wanted or [name for name in node.inputs if name and unwritten(values[name])]
-        raise
+    known = node.domain in ("", "ai.onnx.preview.training") and node.op in FORMS
+    results = FORMS[node.op](graph, call) if known else by_function(graph, call)
     results = results if isinstance(results, (list, tuple)) else [results]
     for place, name in enumerate(node.outputs):
         if name and (place >= len(results) or results[place] is None):
@@ -99,10 +94,6 @@ def folded(scope, node, arrays):
     if not all(isinstance(value, (numpy.ndarray, numpy.generic)) for value in found.values()):
         raise Refusal("a constant that is no tensor")
     return {name: constant(numpy.asarray(value)) for name, value in found.items()}
-
-
-def unwritten(value):
-    return value.array is None and value.dtype == numpy.int64
 
 
 def by_function(graph, call):

@@ -32,6 +32,12 @@ DTYPES = {
     numpy.dtype(numpy.bool_): "WEIR_BOOL",
     numpy.dtype(numpy.int64): "WEIR_S64",
 }
+# Types that weir lacks, and those that hold all their numbers; uint64 as the s64 of the same bits.
+HELD = {
+    **{numpy.dtype(t): numpy.dtype(numpy.int32) for t in (numpy.int16, numpy.uint16, ml_dtypes.int4, ml_dtypes.uint4)},
+    **{numpy.dtype(t): numpy.dtype(numpy.int32) for t in (ml_dtypes.int2, ml_dtypes.uint2)},
+    **{numpy.dtype(t): numpy.dtype(numpy.int64) for t in (numpy.uint32, numpy.uint64)},
+}
 MAX_RANK = 8
 
 
@@ -44,6 +50,11 @@ class Refusal(Exception):
 
     def __str__(self):
         return f"{self.node}: {self.reason}" if self.node else self.reason
+
+
+def held(dtype):
+    """The type of weir that holds this one."""
+    return HELD.get(dtype, dtype)
 
 
 @dataclasses.dataclass(eq=False)
@@ -79,9 +90,9 @@ class Graph:
         self.kinds = {}  # of each node, by its name
         self.name = ""  # of the model's node that kernels are now added for
         self.count = 0
-        self.unsigned = []  # names of indices that may not be below 0
 
     def desc(self, dtype, shape):
+        dtype = held(dtype)
         if dtype not in DTYPES:
             raise Refusal(f"type {dtype}")
         if len(shape) > MAX_RANK:
@@ -100,7 +111,7 @@ class Graph:
     def use(self, value):
         """The value's number in the graph; a constant is added to it."""
         if value.id is None:
-            tensor = Tensor(self.weir, self.engine, self.desc(value.dtype, value.shape), value.dtype)
+            tensor = Tensor(self.weir, self.engine, self.desc(value.dtype, value.shape), held(value.dtype))
             tensor.array[...] = value.array
             number = c_uint64()
             self.count += 1
@@ -172,11 +183,11 @@ class Program:
     def __init__(self, graph, program, inputs, outputs):
         self.weir, self.graph, self.program = graph.weir, graph, program
         self.tensors = [
-            {name: Tensor(self.weir, graph.engine, graph.desc(v.dtype, v.shape), v.dtype) for name, v in side.items()}
+            {k: Tensor(self.weir, graph.engine, graph.desc(v.dtype, v.shape), held(v.dtype)) for k, v in side.items()}
             for side in (inputs, outputs)
         ]
         self.handles = [(c_void_p * len(side))(*(t.handle for t in side.values())) for side in self.tensors]
-        self.pool = None  # of the runs
+        self.dtypes = {name: value.dtype for name, value in outputs.items()}
 
     def set_inputs(self, arrays):
         for name, tensor in self.tensors[0].items():
@@ -188,7 +199,7 @@ class Program:
         self.weir.weir_program_run(self.program, None, given, len(given), results, len(results), None)
 
     def outputs(self):
-        return {name: tensor.array.copy() for name, tensor in self.tensors[1].items()}
+        return {name: tensor.array.astype(self.dtypes[name]) for name, tensor in self.tensors[1].items()}
 
     def run(self, arrays):
         self.set_inputs(arrays)

@@ -75,8 +75,12 @@ def evaluate(node, arrays, versions):
     return dict(zip((name for name in node.outputs if name), results))
 
 
+def graphs_of(node):
+    return [value for value in node.attributes.values() if isinstance(value, onnx.GraphProto)]
+
+
 def has_graph(node):
-    return any(isinstance(value, onnx.GraphProto) for value in node.attributes.values())
+    return bool(graphs_of(node))
 
 
 class Source:
@@ -105,10 +109,9 @@ def readers_of(nodes, outputs):
     for node in nodes:
         for name in node.inputs:
             found.setdefault(name, []).append(node)
-        for graph in node.attributes.values():
-            if isinstance(graph, onnx.GraphProto):  # it may read anything
-                for name in outer_names(graph):
-                    found.setdefault(name, []).append(node)
+        for graph in graphs_of(node):  # it may read anything
+            for name in outer_names(graph):
+                found.setdefault(name, []).append(node)
     return found
 
 
@@ -120,15 +123,17 @@ def leave_out_unread(nodes, outputs):
 
 
 def origins(nodes, names):
-    """All that these values are made of."""
+    """All that these values are made of; shapes are known."""
     producers = {name: node for node in nodes for name in node.outputs}
     found, left = set(), list(names)
     while left:
         name = left.pop()
         if name not in found:
             found.add(name)
-            if name in producers:
-                left.extend(producers[name].inputs)
+            node = producers.get(name)
+            if node and node.op not in ("Shape", "Size"):
+                left.extend(node.inputs)
+                left.extend(name for graph in graphs_of(node) for name in outer_names(graph))
     return found
 
 
