@@ -124,7 +124,13 @@ fn kernels_that_complete_later_overlap_in_one_thread() {
             }
         }
         MOST_PENDING.store(0, SeqCst);
-        run(&program, &[40], &on(&None)).unwrap();
+        // On a busy machine the threads that complete them may take turns with this one.
+        for _ in 0..20 {
+            run(&program, &[40], &on(&None)).unwrap();
+            if parallel == 1 || MOST_PENDING.load(SeqCst) > 2 {
+                break;
+            }
+        }
         let most = MOST_PENDING.load(SeqCst);
         assert!(most <= expected && (parallel == 1 || most > 2), "{most} pending, {parallel} at once");
     }
