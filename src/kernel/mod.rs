@@ -82,8 +82,8 @@ pub trait Kernel: Send + Sync {
         Ok(None)
     }
 
-    /// The same kernel with what it can prepare of inputs that are the same in each call, for a program: `constants` has
-    /// these, and None for the others. `None` if there is nothing to prepare.
+    /// The same kernel with what it can prepare of inputs that are the same in each call, for a program. `constants`
+    /// has these, and None for the others. `None` if there is nothing to prepare.
     fn prepared(&self, _inputs: &[Desc], _constants: &[Option<Bytes<'_>>]) -> Result<Option<Arc<dyn Kernel>>> {
         Ok(None)
     }

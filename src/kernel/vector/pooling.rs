@@ -6,7 +6,7 @@
 
 use super::isa::Isa;
 use super::site::{MatrixMut, Site};
-use super::sliding::{Ends, Greatest, Sliding, Sum};
+use super::sliding::{Added, Greatest, Sliding, WindowEnds};
 use super::window::Axis;
 use crate::base::Result;
 use crate::ops::weir_pooling_op_value as PoolingOp;
@@ -58,10 +58,10 @@ pub fn compute(
     let is_max = pooling == PoolingOp::WEIR_POOLING_MAX;
     let first = if is_max { f32::NEG_INFINITY } else { 0.0 };
     let divisor: Option<&(dyn Fn(usize, usize) -> f32 + Sync)> = if is_max { None } else { Some(&divisor) };
-    let ends = Ends { beyond: first, filter: &|_, _| (&[], first), divisor, finish: &|_| {} };
+    let ends = WindowEnds { beyond: first, filter: &|_, _| (&[], first), divisor, finish: &|_| {} };
     match is_max {
         true => shape.sliding().compute::<Greatest>(isa, x, &ends, out, cost_ns, site),
-        false => shape.sliding().compute::<Sum>(isa, x, &ends, out, cost_ns, site),
+        false => shape.sliding().compute::<Added>(isa, x, &ends, out, cost_ns, site),
     }
 }
 

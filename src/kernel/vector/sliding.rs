@@ -36,7 +36,7 @@ pub trait Combine {
 /// sum + x * weight
 pub struct Weighted;
 /// sum + x
-pub struct Sum;
+pub struct Added;
 /// The greater one, or NaN if one is.
 pub struct Greatest;
 
@@ -50,7 +50,7 @@ impl Combine for Weighted {
     }
 }
 
-impl Combine for Sum {
+impl Combine for Added {
     const WEIGHTS: bool = false;
 
     #[inline(always)]
@@ -96,7 +96,7 @@ pub struct Sliding {
 }
 
 /// Where the windows of an image begin, and how they end.
-pub struct Ends<'a> {
+pub struct WindowEnds<'a> {
     /// The value of padding without elements.
     pub beyond: f32,
     /// The weights of an image's filter, for each channel and tap, and the first value of its sums.
@@ -133,7 +133,7 @@ impl Sliding {
         &self,
         isa: Isa,
         x: &[f32],
-        ends: &Ends<'_>,
+        ends: &WindowEnds<'_>,
         out: MatrixMut<'_, f32>,
         cost_ns: u64,
         site: &dyn Site,

@@ -13,7 +13,7 @@ use super::super::strip::{Strip, copy};
 use super::filters::PackedFilters;
 use super::output::OutputRegion;
 use super::shape::{ConvShape, Data, operands};
-use super::tile::{Registers, Tile};
+use super::tile::{FilterRegisters, Tile};
 use crate::base::Result;
 use crate::threadpool::Span;
 use std::ops::Range;
@@ -31,7 +31,7 @@ const ENOUGH: usize = 16;
 
 /// How a convolution is divided.
 #[derive(Clone, Copy, Debug)]
-pub struct Division {
+pub struct DirectDivision {
     strip: Strip,
     /// Rows of the output, and windows of each.
     height: usize,
@@ -48,9 +48,9 @@ pub struct Division {
     panel: usize,
 }
 
-impl Division {
-    pub fn new(isa: Isa, conv: &ConvShape) -> Division {
-        let registers = Registers::of(isa);
+impl DirectDivision {
+    pub fn new(isa: Isa, conv: &ConvShape) -> DirectDivision {
+        let registers = FilterRegisters::of(isa);
         let (down, across) = conv.axes();
         let (rows, strip) = Strip::of_piece(down, across, conv.channels, WINDOWS, STRIP);
         let regions = down.output.div_ceil(rows) * across.output.div_ceil(strip.columns);
@@ -60,7 +60,7 @@ impl Division {
         let at_once = registers.windows.len() * registers.lanes;
         let taps = conv.rows.taps * conv.columns.taps;
         let stretch = (WEIGHTS / (at_once * taps)).clamp(1, conv.channels);
-        Division {
+        DirectDivision {
             strip,
             height: down.output,
             width: across.output,
@@ -94,7 +94,7 @@ impl Division {
 
 pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
-    let division = Division::new(isa, conv);
+    let division = DirectDivision::new(isa, conv);
     let (height, width) = (division.height, division.width);
     let (down, across) = (height.div_ceil(division.rows), width.div_ceil(division.strip.columns));
     let parts = conv.filters.div_ceil(division.filters);
@@ -104,14 +104,14 @@ pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f
     site.parallel_for(&Span { items, cost_ns, ..Span::default() }, &|claim| {
         // SAFETY: the slot's scratch memory has the floats that `scratch_bytes` says, initialised, aligned for a place,
         // and exclusive to this claim.
-        let mut scratch = unsafe { Scratch::new(&division, conv, site.scratch(claim.slot()).cast()) };
+        let mut scratch = unsafe { DirectScratch::new(&division, conv, site.scratch(claim.slot()).cast()) };
         division.strip.taps(scratch.taps);
         let mut filled = usize::MAX;
         for item in claim.begin()..claim.end() {
             let (region, part) = (item / parts, item % parts);
             let (number, region_of_it) = (region / (down * across), region % (down * across));
             let (row, column) = (region_of_it / across * division.rows, region_of_it % across * division.strip.columns);
-            let piece = Piece {
+            let piece = DirectPiece {
                 isa,
                 conv,
                 division: &division,
@@ -134,7 +134,7 @@ pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f
 }
 
 /// The parts of a slot's scratch memory.
-struct Scratch<'a> {
+struct DirectScratch<'a> {
     taps: &'a mut [usize],
     strip: &'a mut [f32],
     sums: &'a mut [f32],
@@ -142,10 +142,10 @@ struct Scratch<'a> {
     weights: &'a mut [f32],
 }
 
-impl<'a> Scratch<'a> {
+impl<'a> DirectScratch<'a> {
     /// # Safety
-    /// `memory` has the floats of `Division::floats`, initialised, exclusive during 'a, and aligned for a `usize`.
-    unsafe fn new(division: &Division, conv: &ConvShape, memory: *mut f32) -> Scratch<'a> {
+    /// `memory` has the floats of `DirectDivision::floats`, initialised, exclusive during 'a, and aligned for a `usize`.
+    unsafe fn new(division: &DirectDivision, conv: &ConvShape, memory: *mut f32) -> DirectScratch<'a> {
         let sizes = division.floats(conv);
         let begins: [usize; 5] = std::array::from_fn(|i| sizes[..i].iter().sum());
         // SAFETY: as demanded of the caller; the parts follow one another.
@@ -153,15 +153,15 @@ impl<'a> Scratch<'a> {
         let taps = conv.rows.taps * conv.columns.taps;
         // SAFETY: likewise; any bits are a place.
         let places = unsafe { std::slice::from_raw_parts_mut(memory.cast::<usize>(), taps) };
-        Scratch { taps: places, strip: part(1), sums: part(2), first: part(3), weights: part(4) }
+        DirectScratch { taps: places, strip: part(1), sums: part(2), first: part(3), weights: part(4) }
     }
 }
 
 /// Some windows of an image and a group.
-struct Piece<'a> {
+struct DirectPiece<'a> {
     isa: Isa,
     conv: &'a ConvShape,
-    division: &'a Division,
+    division: &'a DirectDivision,
     of: Data<'a>,
     /// Packed weights, and the group's number in them.
     packed: Option<(&'a PackedFilters, usize)>,
@@ -171,7 +171,7 @@ struct Piece<'a> {
     out: *mut f32,
 }
 
-impl Piece<'_> {
+impl DirectPiece<'_> {
     fn fill(&self, strip: &mut [f32]) {
         let layout = &self.division.strip;
         for channel in 0..self.conv.channels {
@@ -207,8 +207,8 @@ impl Piece<'_> {
 
     /// # Safety
     /// The processor has the instruction set, and nobody else writes these elements of the output.
-    unsafe fn compute(&self, filters: Range<usize>, scratch: &mut Scratch<'_>) {
-        let Registers { lanes, .. } = Registers::of(self.isa);
+    unsafe fn compute(&self, filters: Range<usize>, scratch: &mut DirectScratch<'_>) {
+        let FilterRegisters { lanes, .. } = FilterRegisters::of(self.isa);
         let (conv, division) = (self.conv, self.division);
         let taps = conv.rows.taps * conv.columns.taps;
         let columns = self.columns.len();
@@ -217,7 +217,7 @@ impl Piece<'_> {
             let left = (filters.end - filter).div_ceil(lanes);
             let (blocks, at_once) = match conv.is_plain() {
                 true => (left.min(2), division.panel),
-                false => Registers::of(self.isa).tile(columns, left),
+                false => FilterRegisters::of(self.isa).tile(columns, left),
             };
             let (count, width) = ((filters.end - filter).min(blocks * lanes), blocks * lanes);
             scratch.first.fill(0.0);

@@ -6,7 +6,7 @@
 use super::super::activation;
 use super::super::isa::Isa;
 use super::super::site::{MatrixMut, Site};
-use super::super::sliding::{Ends, Sliding, Weighted};
+use super::super::sliding::{Sliding, Weighted, WindowEnds};
 use super::shape::{ConvShape, Data};
 use crate::base::Result;
 
@@ -26,6 +26,6 @@ pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f
         (weights, data.bias.map_or(0.0, |bias| bias[filter]))
     };
     let finish = |run: &mut [f32]| activation::apply(conv.activation, isa, run);
-    let ends = Ends { beyond: 0.0, filter: &filter, divisor: None, finish: &finish };
+    let ends = WindowEnds { beyond: 0.0, filter: &filter, divisor: None, finish: &finish };
     sliding(conv).compute::<Weighted>(isa, data.x, &ends, out, conv.cost_ns(), site)
 }

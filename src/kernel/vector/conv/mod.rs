@@ -34,7 +34,7 @@ use crate::threadpool::Span;
 pub use filters::PackedFilters;
 use shape::{ConvAlgorithm, operands};
 pub use shape::{ConvShape, Data};
-use tile::Registers;
+use tile::FilterRegisters;
 
 /// Channels of a piece if patches are rows.
 const CHANNELS: usize = 16;
@@ -49,14 +49,14 @@ fn scratch_bytes_on(isa: Isa, conv: &ConvShape) -> usize {
         ConvAlgorithm::Product => conv.shape().batch_scratch_bytes(conv.images * conv.groups),
         ConvAlgorithm::Rows => conv.windows() * conv.line() * size_of::<f32>(),
         ConvAlgorithm::Few => few::scratch_bytes(conv),
-        ConvAlgorithm::Direct => direct::Division::new(isa, conv).scratch_bytes(conv),
-        ConvAlgorithm::Winograd => winograd::Division::new(isa, conv).scratch_bytes(conv),
+        ConvAlgorithm::Direct => direct::DirectDivision::new(isa, conv).scratch_bytes(conv),
+        ConvAlgorithm::Winograd => winograd::WinogradDivision::new(isa, conv).scratch_bytes(conv),
     }
 }
 
 /// The weights as the algorithm reads them, if it reads them otherwise than they are.
 pub fn packed(isa: Isa, conv: &ConvShape, weights: &[f32]) -> Result<Option<PackedFilters>> {
-    let lanes = Registers::of(isa).lanes;
+    let lanes = FilterRegisters::of(isa).lanes;
     match conv.way() {
         ConvAlgorithm::Direct => PackedFilters::new(isa, lanes, conv.groups, conv.filters, weights).map(Some),
         ConvAlgorithm::Winograd => winograd::packed(isa, conv, weights).map(Some),
@@ -67,7 +67,7 @@ pub fn packed(isa: Isa, conv: &ConvShape, weights: &[f32]) -> Result<Option<Pack
 /// Whether weights were packed for this shape.
 fn fits(isa: Isa, conv: &ConvShape, packed: &PackedFilters) -> bool {
     let depth = if conv.way() == ConvAlgorithm::Winograd { winograd::depth(conv) } else { conv.depth() };
-    packed.fits(Registers::of(isa).lanes, conv.groups, conv.filters, depth)
+    packed.fits(FilterRegisters::of(isa).lanes, conv.groups, conv.filters, depth)
 }
 
 /// Computes the convolution into `out`, in a region of `site`, which has `scratch_bytes` per slot.

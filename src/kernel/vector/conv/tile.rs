@@ -12,22 +12,22 @@ use super::super::lanes::{Baseline, Vector};
 
 /// The registers of an instruction set.
 #[derive(Clone, Copy, Debug)]
-pub struct Registers {
+pub struct FilterRegisters {
     /// Floats of one, which is also the size of a block of filters.
     pub lanes: usize,
     /// Most windows of a tile of one block, of two, and so on.
     pub windows: &'static [usize],
 }
 
-impl Registers {
+impl FilterRegisters {
     /// With weights and an element of each window, a register stays free: with none, compilers store sums in between.
-    pub fn of(isa: Isa) -> Registers {
+    pub fn of(isa: Isa) -> FilterRegisters {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => Registers { lanes: 16, windows: &[14, 14, 9] },
+            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => FilterRegisters { lanes: 16, windows: &[14, 14, 9] },
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => Registers { lanes: 8, windows: &[8, 6] },
-            _ => Registers { lanes: Baseline::LANES, windows: &[8, 5] },
+            Isa::Avx2 => FilterRegisters { lanes: 8, windows: &[8, 6] },
+            _ => FilterRegisters { lanes: Baseline::LANES, windows: &[8, 5] },
         }
     }
 

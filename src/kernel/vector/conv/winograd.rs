@@ -27,7 +27,7 @@ use super::super::window::Axis;
 use super::filters::{self, PackedFilters};
 use super::output::OutputRegion;
 use super::shape::{ConvShape, Data, operands};
-use super::tile::{Registers, Tile};
+use super::tile::{FilterRegisters, Tile};
 use crate::base::Result;
 use crate::threadpool::Span;
 use std::ops::Range;
@@ -53,7 +53,7 @@ pub fn depth(conv: &ConvShape) -> usize {
 
 /// The transformed weights of all groups.
 pub fn packed(isa: Isa, conv: &ConvShape, weights: &[f32]) -> Result<PackedFilters> {
-    let lanes = Registers::of(isa).lanes;
+    let lanes = FilterRegisters::of(isa).lanes;
     let plain = PackedFilters::new(isa, lanes, conv.groups, conv.filters, weights)?;
     PackedFilters::of_blocks(lanes, conv.groups, conv.filters, depth(conv), |group, block, to| {
         // SAFETY: the level is supported; a block has the weights of all channels.
@@ -63,7 +63,7 @@ pub fn packed(isa: Isa, conv: &ConvShape, weights: &[f32]) -> Result<PackedFilte
 
 /// How a convolution is divided.
 #[derive(Clone, Copy, Debug)]
-pub struct Division {
+pub struct WinogradDivision {
     strip: Strip,
     /// Rows of tiles, and tiles of each.
     height: usize,
@@ -77,9 +77,9 @@ pub struct Division {
     at_once: usize,
 }
 
-impl Division {
-    pub fn new(isa: Isa, conv: &ConvShape) -> Division {
-        let Registers { lanes, windows } = Registers::of(isa);
+impl WinogradDivision {
+    pub fn new(isa: Isa, conv: &ConvShape) -> WinogradDivision {
+        let FilterRegisters { lanes, windows } = FilterRegisters::of(isa);
         let tiles = |axis: Axis| Axis { output: axis.output.div_ceil(2), taps: 4, stride: 2, ..axis };
         let (down, across) = (tiles(conv.rows), tiles(conv.columns));
         let most = (TILES / (PLACES * conv.channels)).clamp(FEW_TILES, MANY_TILES);
@@ -87,7 +87,7 @@ impl Division {
         let pieces = down.output.div_ceil(rows) * across.output.div_ceil(strip.columns) * conv.images * conv.groups;
         let parts = ENOUGH.div_ceil(pieces.max(1)).min(conv.filters.div_ceil(FILTERS));
         let filters = conv.filters.div_ceil(parts).next_multiple_of(lanes);
-        Division {
+        WinogradDivision {
             strip,
             height: down.output,
             width: across.output,
@@ -123,7 +123,7 @@ impl Division {
 
 pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
-    let division = Division::new(isa, conv);
+    let division = WinogradDivision::new(isa, conv);
     let (down, across) = (division.height.div_ceil(division.rows), division.width.div_ceil(division.strip.columns));
     let parts = conv.filters.div_ceil(division.filters);
     let items = conv.images * conv.groups * down * across * parts;
@@ -132,14 +132,14 @@ pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f
     site.parallel_for(&Span { items, cost_ns, ..Span::default() }, &|claim| {
         // SAFETY: the slot's scratch memory has the floats that `scratch_bytes` says, initialised, aligned for a place,
         // and exclusive to this claim.
-        let mut scratch = unsafe { Scratch::new(&division, conv, site.scratch(claim.slot()).cast()) };
+        let mut scratch = unsafe { WinogradScratch::new(&division, conv, site.scratch(claim.slot()).cast()) };
         division.strip.taps(scratch.taps);
         let mut transformed = usize::MAX;
         for item in claim.begin()..claim.end() {
             let (region, part) = (item / parts, item % parts);
             let (number, region_of_it) = (region / (down * across), region % (down * across));
             let (row, column) = (region_of_it / across * division.rows, region_of_it % across * division.strip.columns);
-            let piece = Piece {
+            let piece = WinogradPiece {
                 isa,
                 conv,
                 division: &division,
@@ -162,7 +162,7 @@ pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f
 }
 
 /// The parts of a slot's scratch memory.
-struct Scratch<'a> {
+struct WinogradScratch<'a> {
     taps: &'a mut [usize],
     strip: &'a mut [f32],
     tiles: &'a mut [f32],
@@ -173,10 +173,10 @@ struct Scratch<'a> {
     weights: &'a mut [f32],
 }
 
-impl<'a> Scratch<'a> {
+impl<'a> WinogradScratch<'a> {
     /// # Safety
-    /// `memory` has the floats of `Division::floats`, initialised, exclusive during 'a, and aligned for a `usize`.
-    unsafe fn new(division: &Division, conv: &ConvShape, memory: *mut f32) -> Scratch<'a> {
+    /// `memory` has the floats of `WinogradDivision::floats`, initialised, exclusive during 'a, and aligned for a `usize`.
+    unsafe fn new(division: &WinogradDivision, conv: &ConvShape, memory: *mut f32) -> WinogradScratch<'a> {
         let sizes = division.floats(conv);
         let begins: [usize; 8] = std::array::from_fn(|i| sizes[..i].iter().sum());
         // SAFETY: as demanded of the caller; the parts follow one another.
@@ -184,7 +184,7 @@ impl<'a> Scratch<'a> {
         // SAFETY: likewise; any bits are a place.
         let taps = unsafe { std::slice::from_raw_parts_mut(memory.cast::<usize>(), PLACES) };
         part(5).fill(0.0);
-        Scratch {
+        WinogradScratch {
             taps,
             strip: part(1),
             tiles: part(2),
@@ -198,10 +198,10 @@ impl<'a> Scratch<'a> {
 }
 
 /// Some tiles of an image and a group.
-struct Piece<'a> {
+struct WinogradPiece<'a> {
     isa: Isa,
     conv: &'a ConvShape,
-    division: &'a Division,
+    division: &'a WinogradDivision,
     of: Data<'a>,
     /// Transformed weights, and the group's number in them.
     packed: Option<(&'a PackedFilters, usize)>,
@@ -211,13 +211,13 @@ struct Piece<'a> {
     out: *mut f32,
 }
 
-impl Piece<'_> {
+impl WinogradPiece<'_> {
     fn tiles(&self) -> usize {
         self.rows.len() * self.columns.len()
     }
 
     /// Transforms the tiles of all channels.
-    fn transform(&self, scratch: &mut Scratch<'_>) {
+    fn transform(&self, scratch: &mut WinogradScratch<'_>) {
         let (conv, layout) = (self.conv, &self.division.strip);
         for channel in 0..conv.channels {
             let plane = &self.of.x[channel * conv.plane()..][..conv.plane()];
@@ -241,8 +241,8 @@ impl Piece<'_> {
 
     /// # Safety
     /// The level is supported, and nobody else writes these elements of the output.
-    unsafe fn compute(&self, filters: Range<usize>, scratch: &mut Scratch<'_>) {
-        let registers = Registers::of(self.isa);
+    unsafe fn compute(&self, filters: Range<usize>, scratch: &mut WinogradScratch<'_>) {
+        let registers = FilterRegisters::of(self.isa);
         let (conv, lanes, tiles) = (self.conv, registers.lanes, self.tiles());
         let mut filter = filters.start;
         while filter < filters.end {
@@ -304,8 +304,8 @@ impl Piece<'_> {
     }
 
     /// Transforms the weights of some filters during the call: where they are, and the floats of a block.
-    fn transform_weights(&self, filters: Range<usize>, scratch: &mut Scratch<'_>) -> (*const f32, usize) {
-        let lanes = Registers::of(self.isa).lanes;
+    fn transform_weights(&self, filters: Range<usize>, scratch: &mut WinogradScratch<'_>) -> (*const f32, usize) {
+        let lanes = FilterRegisters::of(self.isa).lanes;
         let (depth, channels) = (self.conv.depth(), self.conv.channels);
         let rows = &self.of.weights[filters.start * depth..filters.end * depth];
         filters::pack(self.isa, lanes, rows, depth, 0..depth, scratch.plain);
