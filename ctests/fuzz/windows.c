@@ -63,8 +63,8 @@ static void draw_conv(problem *p) {
     desc->activation = draw_once_in(p->d, 3) ? (weir_activation)draw_int(p->d, 0, 5) : 0;
     draw_steps(p->d, image ? 2 : 1, desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, 3);
     int64_t groups = draw_once_in(p->d, 2) ? 1 : draw_int(p->d, 1, draw_once_in(p->d, 5) ? 40 : 4);
-    int64_t inputs = draw_int(p->d, 1, draw_once_in(p->d, 5) ? 40 : 5);
-    int64_t outputs = draw_int(p->d, 1, draw_once_in(p->d, 5) ? 40 : 5);
+    int64_t most = groups > 4 ? 3 : draw_once_in(p->d, 5) ? 40 : 5;
+    int64_t inputs = draw_int(p->d, 1, most), outputs = draw_int(p->d, 1, most);
     /* Many channels, and windows of 3 x 3, which have a way of their own. */
     bool wide = image && draw_once_in(p->d, 25);
     if (wide) groups = 1, inputs = draw_int(p->d, 30, 50), outputs = draw_int(p->d, 30, 70);
