@@ -321,7 +321,7 @@ typedef enum weir_eltwise_op_value {
 
 /** How a number becomes an integer. */
 typedef enum weir_rounding_value {
-  /** What is behind the point is left out, as C does: 2.7 is 2, and -2.7 is -2. */
+  /** The digits behind the point are left out, as in C: 2.7 is 2, and -2.7 is -2. */
   WEIR_ROUNDING_ZERO = 0,
   /** The nearest one, the even one of two: 2.5 is 2, and 3.5 is 4. */
   WEIR_ROUNDING_NEAREST = 1,
@@ -329,7 +329,7 @@ typedef enum weir_rounding_value {
   WEIR_ROUNDING_FLOOR = 2
 } weir_rounding_value;
 
-/** What becomes of an integer that is too large or too small for its type. */
+/** How an integer is stored that is too large or too small for its type. */
 typedef enum weir_overflow_value {
   /** Its lowest bits, in two's complement: 200 + 100 is 44 as u8. */
   WEIR_OVERFLOW_WRAP = 0,
@@ -397,7 +397,7 @@ typedef struct weir_binary_desc {
    * do not look at it.
    */
   weir_rounding rounding;
-  /** What becomes of integers that the type cannot hold: one of weir_overflow_value. Floats do not look at it. */
+  /** How integers that the type cannot hold are stored: one of weir_overflow_value. Floats do not look at it. */
   weir_overflow overflow;
 } weir_binary_desc;
 
@@ -433,7 +433,7 @@ typedef struct weir_convert_desc {
   /** How a float becomes an integer: one of weir_rounding_value. Other conversions do not look at it. */
   weir_rounding rounding;
   /**
-   * What becomes of an integer that the new type, of integers too, cannot hold: one of weir_overflow_value. Other
+   * How an integer that the new type, of integers too, cannot hold is stored: one of weir_overflow_value. Other
    * conversions do not look at it.
    */
   weir_overflow overflow;

@@ -72,7 +72,7 @@ pub struct weir_binary_desc {
     /// How quotients are rounded, those of integers and of WEIR_BINARY_REM: one of weir_rounding_value. Other functions
     /// do not look at it.
     pub rounding: weir_rounding,
-    /// What becomes of integers that the type cannot hold: one of weir_overflow_value. Floats do not look at it.
+    /// How integers that the type cannot hold are stored: one of weir_overflow_value. Floats do not look at it.
     pub overflow: weir_overflow,
 }
 

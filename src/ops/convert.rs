@@ -33,7 +33,7 @@ pub struct weir_convert_desc {
     pub reserved: u32,
     /// How a float becomes an integer: one of weir_rounding_value. Other conversions do not look at it.
     pub rounding: weir_rounding,
-    /// What becomes of an integer that the new type, of integers too, cannot hold: one of weir_overflow_value. Other
+    /// How an integer that the new type, of integers too, cannot hold is stored: one of weir_overflow_value. Other
     /// conversions do not look at it.
     pub overflow: weir_overflow,
 }

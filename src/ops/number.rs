@@ -1,4 +1,4 @@
-//! What becomes of a number that a type of integers cannot hold.
+//! How a number that a type of integers cannot hold is stored.
 //!
 //! Chapter: Elementwise.
 #![forbid(unsafe_code)]
@@ -10,7 +10,7 @@ use crate::base::Result;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum weir_rounding_value {
-    /// What is behind the point is left out, as C does: 2.7 is 2, and -2.7 is -2.
+    /// The digits behind the point are left out, as in C: 2.7 is 2, and -2.7 is -2.
     #[default]
     WEIR_ROUNDING_ZERO = 0,
     /// The nearest one, the even one of two: 2.5 is 2, and 3.5 is 4.
@@ -22,7 +22,7 @@ pub enum weir_rounding_value {
 /// A rounding: one of enum weir_rounding_value.
 pub type weir_rounding = u32;
 
-/// What becomes of an integer that is too large or too small for its type.
+/// How an integer is stored that is too large or too small for its type.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum weir_overflow_value {

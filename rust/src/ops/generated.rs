@@ -361,7 +361,7 @@ pub struct Binary {
     /// How quotients are rounded, those of integers and of [`BinaryOp::Rem`]: one of [`Rounding`]. Other functions do
     /// not look at it.
     pub rounding: Rounding,
-    /// What becomes of integers that the type cannot hold: one of [`Overflow`]. Floats do not look at it.
+    /// How integers that the type cannot hold are stored: one of [`Overflow`]. Floats do not look at it.
     pub overflow: Overflow,
 }
 
@@ -430,8 +430,8 @@ pub struct Convert {
     pub shift: f32,
     /// How a float becomes an integer: one of [`Rounding`]. Other conversions do not look at it.
     pub rounding: Rounding,
-    /// What becomes of an integer that the new type, of integers too, cannot hold: one of [`Overflow`]. Other
-    /// conversions do not look at it.
+    /// How an integer that the new type, of integers too, cannot hold is stored: one of [`Overflow`]. Other conversions
+    /// do not look at it.
     pub overflow: Overflow,
 }
 
@@ -1101,7 +1101,7 @@ pub enum NormOp {
     Group = 4,
 }
 
-/// What becomes of an integer that is too large or too small for its type.
+/// How an integer is stored that is too large or too small for its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 #[repr(u32)]
@@ -1189,7 +1189,7 @@ pub enum ReduceOp {
 #[non_exhaustive]
 #[repr(u32)]
 pub enum Rounding {
-    /// What is behind the point is left out, as C does: 2.7 is 2, and -2.7 is -2.
+    /// The digits behind the point are left out, as in C: 2.7 is 2, and -2.7 is -2.
     #[default]
     Zero = 0,
     /// The nearest one, the even one of two: 2.5 is 2, and 3.5 is 4.

@@ -39,7 +39,7 @@ impl Builtin<Convert> {
     fn run<T: Stored, U: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let (isa, input) = (self.isa, context.input(0));
         let x = ClaimInput::<T>::of(input);
-        // What narrows rounds to nearest.
+        // `narrow` rounds to nearest.
         let is_rounded = is_integer(U::DTYPE) && self.rounding != weir_rounding_value::WEIR_ROUNDING_NEAREST;
         self.region::<U>(context, outputs, |y, Range { start: begin, end }| {
             let mut floats = [0.0; BLOCK];

@@ -77,7 +77,7 @@ pub trait BuiltinOperation: Send + Sync {
         None
     }
 
-    /// What the operator prepares of inputs that are the same in each call.
+    /// The same operator with what it prepares of inputs that are the same in each call.
     fn prepared(&self, _inputs: &[Desc], _constants: &[Option<Bytes<'_>>]) -> Result<Option<Self>>
     where
         Self: Sized,

@@ -18,7 +18,7 @@ fn settings() -> impl Iterator<Item = (weir_rounding_value, weir_overflow_value)
         .flat_map(|rounding| [WEIR_OVERFLOW_WRAP, WEIR_OVERFLOW_SATURATE].map(|overflow| (rounding, overflow)))
 }
 
-/// What the header says of a conversion.
+/// A conversion as the header defines it.
 fn converted(from: u32, x: f64, of: &Convert) -> f64 {
     use weir_overflow_value::*;
     use weir_rounding_value::*;

@@ -275,11 +275,12 @@ pub trait Integer: Element + Ord + Default {
     fn difference(self, other: Self, overflow: Overflow) -> Self;
     fn product(self, other: Self, overflow: Overflow) -> Self;
     fn quotient(self, divisor: Self, rounding: Rounding, overflow: Overflow) -> Self;
-    /// What that quotient leaves over; 0 for a divisor of 0. It may be below zero, which not every type has.
+    /// The remainder of that quotient; 0 for a divisor of 0. It may be below zero, which not every type has.
     fn remainder(self, divisor: Self, rounding: Rounding, overflow: Overflow) -> Self;
 }
 
-/// What rounding adds to a quotient that was rounded toward zero and left `rest`: 1, 0, or -1 in two's complement.
+/// The number that rounding adds to a quotient that was rounded toward zero and left `rest`: 1, 0, or -1 in two's
+/// complement.
 macro_rules! correction {
     ($type:ident, $rest:expr, $divisor:expr, $quotient:expr, $rounding:expr) => {{
         let (rest, divisor, quotient): ($type, $type, $type) = ($rest, $divisor, $quotient);

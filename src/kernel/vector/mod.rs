@@ -7,8 +7,8 @@
 //!   `halves`: f16 and bf16 products.
 //! - `site`: the environment of a product: matrices, scratch memory, a region.
 //! - `standalone`: products without an engine, on a pool given by the call.
-//! - `eltwise`: unary elementwise functions, in place or not; `elements`: access that allows in place; `functions`: exponentials, logarithms and the like; `real`: register
-//!   operations for these.
+//! - `eltwise`: unary elementwise functions, in place or not; `elements`: access that allows in place; `functions`:
+//!   exponentials, logarithms and the like; `real`: register operations for these.
 //! - `softmax`: a few passes along rows, or along a stripe of neighbouring columns.
 //! - `softmax_halves`: softmax of f16 and bf16; `norm`: normalisation.
 //! - `dots`: the product of a few rows with weights that lie along K; `panels`: weights packed once.

@@ -14,14 +14,14 @@ use super::window::Axis;
 use crate::base::Result;
 use crate::threadpool::Span;
 
-/// Windows of a piece, and floats of its strip unless one row has more.
+/// PlaneWindows of a piece, and floats of its strip unless one row has more.
 const WINDOWS: usize = 4096;
 const STRIP: usize = 16 << 10;
 /// Floats of the strips of small images, which are filled together: what was just stored in pieces is not yet read as
 /// one.
 const TOGETHER: usize = 4 << 10;
 
-/// What is done with each element under a window. A weight belongs to each tap of each channel.
+/// The operation on each element under a window. A weight belongs to each tap of each channel.
 pub trait Combine {
     /// Whether it uses the weights.
     const WEIGHTS: bool;
@@ -202,7 +202,7 @@ impl Sliding {
                         let (weights, first) = (ends.filter)(image, filter);
                         assert!(!C::WEIGHTS || weights.len() == self.channels * taps.len(), "{self:?}");
                         let at = ((image * self.filters + filter) * height + row) * width + column;
-                        let windows = Windows {
+                        let windows = PlaneWindows {
                             x: strips.as_ptr(),
                             step: strip.step(),
                             channel: strip.channel(),
@@ -238,8 +238,8 @@ impl Sliding {
     }
 }
 
-/// Windows of one plane of the output: `rows` rows of `columns`.
-struct Windows<'a> {
+/// PlaneWindows of one plane of the output: `rows` rows of `columns`.
+struct PlaneWindows<'a> {
     /// The first window in the strip.
     x: *const f32,
     /// Floats from one row of windows to the next, and from one channel to the next.
@@ -259,7 +259,7 @@ struct Windows<'a> {
     columns: usize,
 }
 
-impl Windows<'_> {
+impl PlaneWindows<'_> {
     /// # Safety
     /// The processor has the instruction set. The strip has all elements under the windows and as many behind them as a
     /// register has lanes; there are weights; the output is writable, and nobody else's.

@@ -111,7 +111,7 @@ pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f
             let (region, part) = (item / parts, item % parts);
             let (number, region_of_it) = (region / (down * across), region % (down * across));
             let (row, column) = (region_of_it / across * division.rows, region_of_it % across * division.strip.columns);
-            let piece = DirectPiece {
+            let piece = ConvPiece {
                 isa,
                 conv,
                 division: &division,
@@ -144,7 +144,7 @@ struct DirectScratch<'a> {
 
 impl<'a> DirectScratch<'a> {
     /// # Safety
-    /// `memory` has the floats of `DirectDivision::floats`, initialised, exclusive during 'a, and aligned for a `usize`.
+    /// `memory` has the floats of `DirectDivision::floats`, initialised, exclusive during 'a, aligned for a `usize`.
     unsafe fn new(division: &DirectDivision, conv: &ConvShape, memory: *mut f32) -> DirectScratch<'a> {
         let sizes = division.floats(conv);
         let begins: [usize; 5] = std::array::from_fn(|i| sizes[..i].iter().sum());
@@ -158,7 +158,7 @@ impl<'a> DirectScratch<'a> {
 }
 
 /// Some windows of an image and a group.
-struct DirectPiece<'a> {
+struct ConvPiece<'a> {
     isa: Isa,
     conv: &'a ConvShape,
     division: &'a DirectDivision,
@@ -171,7 +171,7 @@ struct DirectPiece<'a> {
     out: *mut f32,
 }
 
-impl DirectPiece<'_> {
+impl ConvPiece<'_> {
     fn fill(&self, strip: &mut [f32]) {
         let layout = &self.division.strip;
         for channel in 0..self.conv.channels {

@@ -175,7 +175,7 @@ struct WinogradScratch<'a> {
 
 impl<'a> WinogradScratch<'a> {
     /// # Safety
-    /// `memory` has the floats of `WinogradDivision::floats`, initialised, exclusive during 'a, and aligned for a `usize`.
+    /// `memory` has the floats of `WinogradDivision::floats`, initialised, exclusive during 'a, aligned for a `usize`.
     unsafe fn new(division: &WinogradDivision, conv: &ConvShape, memory: *mut f32) -> WinogradScratch<'a> {
         let sizes = division.floats(conv);
         let begins: [usize; 8] = std::array::from_fn(|i| sizes[..i].iter().sum());

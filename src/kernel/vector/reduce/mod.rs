@@ -46,7 +46,7 @@ const BUFFER: usize = 1024;
 
 /// A reduction: how consecutive numbers, and columns of them, become partial results, and how these are merged.
 pub trait Reduction: Copy + Sync {
-    /// What is reduced.
+    /// The elements that are reduced.
     type Number: Copy;
     /// Plain data.
     type Partial: Copy + Send + Sync;
@@ -65,7 +65,7 @@ pub type Finish<'a, P, O> = dyn Fn(&[P], &mut [O]) + Sync + 'a;
 
 /// The input type of a reduction: one that is reduced as it is, or 16-bit floats that are converted to f32.
 pub trait ReductionInput: Stored + Default {
-    /// What the numbers are while they are reduced.
+    /// The type of the numbers while they are reduced.
     type Number: Copy + Sync;
     /// The numbers as such, in the first buffer if they must be converted.
     fn numbers<'a>(x: &'a [Self], isa: Isa, buffers: &'a mut [[Self::Number; BUFFER]]) -> &'a [Self::Number];
