@@ -14,7 +14,7 @@ use super::window::Axis;
 use crate::base::Result;
 use crate::threadpool::Span;
 
-/// PlaneWindows of a piece, and floats of its strip unless one row has more.
+/// Windows of a piece, and floats of its strip unless one row has more.
 const WINDOWS: usize = 4096;
 const STRIP: usize = 16 << 10;
 /// Floats of the strips of small images, which are filled together: what was just stored in pieces is not yet read as
@@ -238,7 +238,7 @@ impl Sliding {
     }
 }
 
-/// PlaneWindows of one plane of the output: `rows` rows of `columns`.
+/// Windows of one plane of the output: `rows` rows of `columns`.
 struct PlaneWindows<'a> {
     /// The first window in the strip.
     x: *const f32,
