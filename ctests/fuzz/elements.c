@@ -203,7 +203,10 @@ static int64_t integer_of(const weir_binary_desc *desc, int64_t a, int64_t b) {
         if (b == 0) return !saturates || a == 0 ? 0 : a < 0 ? INT64_MIN : INT64_MAX;
         if (b == -1) return a == INT64_MIN ? (saturates ? INT64_MAX : a) : -a;
         return quotient(desc->rounding, a, b);
-    case WEIR_BINARY_REM: return b == 0 || b == -1 ? 0 : a - b * quotient(desc->rounding, a, b);
+    case WEIR_BINARY_REM:
+        if (b == 0 || b == -1) return 0;
+        /* Unsigned: the multiple itself may leave 64 bits, the difference does not. */
+        return (int64_t)((uint64_t)a - (uint64_t)b * (uint64_t)quotient(desc->rounding, a, b));
     case WEIR_BINARY_MIN: return a < b ? a : b;
     default: return a > b ? a : b;
     }
