@@ -308,6 +308,24 @@ fn locks_come_from_sync() {
     assert!(wrong.is_empty(), "locks that are not of crate::sync: {wrong:?}");
 }
 
+/// Where a variable of the environment is read, once in a process: each is a setting that the documentation names.
+const READERS: &[&str] = &[
+    "device/cuda/blas/mod.rs",
+    "device/cuda/disk.rs",
+    "device/cuda/driver.rs",
+    "engine/threads.rs",
+    "kernel/cache/mod.rs",
+    "kernel/vector/isa.rs",
+    "threadpool/attr.rs",
+];
+
+#[test]
+fn the_environment_is_read_only_for_settings() {
+    let reads = |(name, text): &(String, String)| (!is_test(name) && text.contains("env::var")).then(|| name.clone());
+    let found: Vec<String> = files().iter().filter_map(reads).collect();
+    assert_eq!(found, READERS, "a variable of the environment is read in another file");
+}
+
 #[test]
 fn files_are_short_enough_to_hold_one_idea() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

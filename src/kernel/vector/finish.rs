@@ -1,10 +1,13 @@
-//! Epilogue of a matrix product: biases, addition of another matrix, an activation. It runs right after the rows are
-//! written, while they are in the L1 cache.
+//! Epilogue of a matrix product: biases, addition of another matrix, an activation. Micro-kernels apply it before they
+//! store a tile, but for activations that take more than an instruction: those run right after the rows are written,
+//! while they are in the L1 cache.
 #![forbid(unsafe_code)]
 
 use super::activation::{self, Activation};
 use super::isa::Isa;
 use super::site::Matrix;
+use super::step::TileEpilogue;
+use std::ptr::null;
 
 /// activation(x + bias of the column + bias of the row + addend), added in this order.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,6 +45,24 @@ impl<'a> ProductEpilogue<'a> {
         fits.then_some(ProductEpilogue { columns: rows, rows: columns, addend, activation })
     }
 
+    /// The part of it that a micro-kernel applies to a tile that begins at this row and column.
+    pub fn of_tile(&self, row: usize, column: usize) -> TileEpilogue {
+        let begin = |bias: Option<&[f32]>, first: usize| bias.map_or(null(), |bias| bias[first..].as_ptr());
+        let addend = self.addend.map(|addend| (addend.row(row)[column..].as_ptr(), addend.stride()));
+        let (addend, addend_stride) = addend.unwrap_or((null(), 0));
+        let relu = self.activation == Activation::WEIR_ACTIVATION_RELU;
+        TileEpilogue { columns: begin(self.columns, column), rows: begin(self.rows, row), addend, addend_stride, relu }
+    }
+
+    /// Whether `of_tile` is not all of it, and `activate` is to follow.
+    pub fn has_more(&self) -> bool {
+        !matches!(self.activation, Activation::WEIR_ACTIVATION_NONE | Activation::WEIR_ACTIVATION_RELU)
+    }
+
+    pub fn activate(&self, isa: Isa, part: &mut [f32]) {
+        activation::apply(self.activation, isa, part);
+    }
+
     /// Applies it to the elements of row `row` from column `first` on.
     pub fn part_of_row(&self, isa: Isa, row: usize, first: usize, part: &mut [f32]) {
         let add = |part: &mut [f32], more: &[f32]| part.iter_mut().zip(more).for_each(|(x, more)| *x += more);
@@ -55,6 +76,6 @@ impl<'a> ProductEpilogue<'a> {
         if let Some(addend) = self.addend {
             add(part, &addend.row(row)[first..first + part.len()]);
         }
-        activation::apply(self.activation, isa, part);
+        self.activate(isa, part);
     }
 }

@@ -40,6 +40,16 @@ pub trait Vector: SimdNumber {
     unsafe fn store(self, to: *mut f32);
     /// Stores the first `count` lanes.
     unsafe fn store_part(self, to: *mut f32, count: usize);
+
+    /// Some lanes.
+    type Mask: Copy;
+
+    /// The lanes from `begin` to `end`, at most LANES.
+    unsafe fn lanes(begin: usize, end: usize) -> Self::Mask;
+    /// The floats of some lanes, the only ones that are read; `other` in the others.
+    unsafe fn load_lanes(from: *const f32, lanes: Self::Mask, other: f32) -> Self;
+    /// Every second lane of this one and the next, from the first on.
+    unsafe fn evens(self, next: Self) -> Self;
 }
 
 /// A vector register whose lanes can be reduced to one number.
@@ -164,6 +174,19 @@ mod sse2 {
                 super::store_first(std::mem::transmute::<V, [f32; 4]>(self), to, count)
             }
         }
+
+        type Mask = (usize, usize);
+
+        #[inline(always)]
+        unsafe fn lanes(begin: usize, end: usize) -> (usize, usize) {
+            (begin, end)
+        }
+        methods! {
+            fn load_lanes(from: *const f32, lanes: (usize, usize), other: f32) -> V {
+                std::mem::transmute(super::lanes_of(from, lanes, other))
+            }
+            fn evens(self: V, next: V) -> V { _mm_shuffle_ps::<0x88>(self, next) }
+        }
     }
 }
 
@@ -255,6 +278,22 @@ pub mod four {
             // SAFETY: as demanded of the caller.
             unsafe { super::store_first(self.0, to, count) }
         }
+
+        type Mask = (usize, usize);
+
+        #[inline(always)]
+        unsafe fn lanes(begin: usize, end: usize) -> (usize, usize) {
+            (begin, end)
+        }
+        #[inline(always)]
+        unsafe fn load_lanes(from: *const f32, lanes: (usize, usize), other: f32) -> Four {
+            // SAFETY: as demanded of the caller.
+            Four(unsafe { super::lanes_of(from, lanes, other) })
+        }
+        #[inline(always)]
+        unsafe fn evens(self, next: Four) -> Four {
+            Four([self.0[0], self.0[2], next.0[0], next.0[2]])
+        }
     }
 }
 
@@ -266,6 +305,16 @@ pub mod four {
 unsafe fn first_of(from: *const f32, count: usize, rest: f32) -> [f32; 4] {
     // SAFETY: as demanded of the caller.
     std::array::from_fn(|i| if i < count { unsafe { *from.add(i) } } else { rest })
+}
+
+/// Four floats, of which those from `begin` to `end` are read; `other` for the others.
+///
+/// # Safety
+/// These floats are readable.
+#[inline(always)]
+unsafe fn lanes_of(from: *const f32, (begin, end): (usize, usize), other: f32) -> [f32; 4] {
+    // SAFETY: as demanded of the caller.
+    std::array::from_fn(|i| if (begin..end).contains(&i) { unsafe { *from.wrapping_add(i) } } else { other })
 }
 
 /// Stores the first `count` floats, at most four.
@@ -345,6 +394,33 @@ mod avx2 {
                 }
             }}
         }
+
+        type Mask = __m256i;
+
+        methods! {
+            // From memory: what is compared here compilers would keep in narrower integers.
+            fn lanes(begin: usize, end: usize) -> __m256i {{
+                static STEPS: [i32; 24] =
+                    [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1, -1, -1];
+                let steps = STEPS.as_ptr();
+                _mm256_and_si256(
+                    _mm256_loadu_si256(steps.add(2 * Self::LANES - begin).cast()),
+                    _mm256_loadu_si256(steps.add(Self::LANES - end).cast()),
+                )
+            }}
+            fn load_lanes(from: *const f32, lanes: __m256i, other: f32) -> V {
+                _mm256_blendv_ps(
+                    _mm256_set1_ps(other),
+                    _mm256_maskload_ps(from, lanes),
+                    _mm256_castsi256_ps(lanes),
+                )
+            }
+            fn evens(self: V, next: V) -> V {
+                _mm256_castpd_ps(_mm256_permute4x64_pd::<0b11_01_10_00>(_mm256_castps_pd(
+                    _mm256_shuffle_ps::<0x88>(self, next),
+                )))
+            }
+        }
     }
 
     impl Reduced for V {
@@ -416,6 +492,22 @@ mod avx512 {
             fn load_first(from: *const f32, count: usize) -> V { _mm512_maskz_loadu_ps(first(count), from) }
             fn store(self: V, to: *mut f32) { _mm512_storeu_ps(to, self) }
             fn store_part(self: V, to: *mut f32, count: usize) { _mm512_mask_storeu_ps(to, first(count), self) }
+        }
+
+        type Mask = __mmask16;
+
+        #[inline(always)]
+        unsafe fn lanes(begin: usize, end: usize) -> __mmask16 {
+            first(end) & !first(begin)
+        }
+        methods! {
+            fn load_lanes(from: *const f32, lanes: __mmask16, other: f32) -> V {
+                _mm512_mask_loadu_ps(_mm512_set1_ps(other), lanes, from)
+            }
+            fn evens(self: V, next: V) -> V {{
+                let places = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+                _mm512_permutex2var_ps(self, places, next)
+            }}
         }
     }
 

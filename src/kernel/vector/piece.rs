@@ -9,7 +9,7 @@
 //! all K blocks fit, they stay in the slot's memory with a note of their owner, and the next piece finds them there.
 
 use super::held::HeldPanels;
-use super::micro::{From, MicroKernels, MicroTile, Scale, Strided};
+use super::micro::{From, MicroKernels, MicroTile, Scale, Strided, TileEpilogue};
 use super::pack;
 use super::product::{BLOCK_COLUMNS, GemmShape, OperandB, Operands, Tiling};
 use super::site::Matrix;
@@ -148,8 +148,15 @@ impl GemmPiece<'_> {
                 }
             }
         }
-        // SAFETY: parts of rows of claimed tiles, which were just written.
-        unsafe { self.finish(rows, columns) };
+        let finish = &self.operands.finish;
+        if !finish.is_nothing() {
+            // SAFETY: passed on; the rows were written.
+            unsafe {
+                self.each_row(rows, columns, |row, part| {
+                    finish.part_of_row(self.micro.isa, row, columns.start, part);
+                });
+            }
+        }
     }
 
     /// The K blocks, in order; `room` is the size of one block's panels if those of all are kept, else 0.
@@ -162,17 +169,12 @@ impl GemmPiece<'_> {
         })
     }
 
-    /// The epilogue of the product.
-    unsafe fn finish(&self, rows: &Range<usize>, columns: &Range<usize>) {
-        if self.operands.finish.is_nothing() {
-            return;
-        }
+    /// Applies a function to a part of each row of claimed tiles, which were just written.
+    unsafe fn each_row(&self, rows: &Range<usize>, columns: &Range<usize>, apply: impl Fn(usize, &mut [f32])) {
         for row in rows.clone() {
-            // SAFETY: a part of a row of claimed tiles, which the micro-kernels have written.
-            let part = unsafe {
-                std::slice::from_raw_parts_mut(self.c.add(row * self.c_stride + columns.start), columns.len())
-            };
-            self.operands.finish.part_of_row(self.micro.isa, row, columns.start, part);
+            let data = self.c.wrapping_add(row * self.c_stride + columns.start);
+            // SAFETY: a part of a row of claimed tiles, as demanded of the caller.
+            apply(row, unsafe { std::slice::from_raw_parts_mut(data, columns.len()) });
         }
     }
 
@@ -215,14 +217,36 @@ impl GemmPiece<'_> {
                 // SAFETY: passed on; there are as many panels in a block as the scratch memory has room for.
                 unsafe { self.pack(stretch, columns) };
             }
-            for rows_of_tiles in evenly(rows, most_rows, 1) {
-                // The first ones have copied B for the others.
-                let copied = held || rows_of_tiles.start > rows.start;
+            for of_tiles in evenly(rows, most_rows, 1) {
+                // The first rows have copied B for the others.
+                let copied = held || of_tiles.start > rows.start;
                 let way = if way == ReadB::Copy && copied { ReadB::Pack } else { way };
                 // SAFETY: passed on.
-                unsafe { self.row_of_tiles(stretch, &rows_of_tiles, columns, way) };
+                unsafe {
+                    let a = self.operand_a(stretch, &of_tiles);
+                    for (index, panel) in self.panels_of(columns, way).enumerate() {
+                        self.tile(stretch, a, &of_tiles, (index, &panel), way);
+                    }
+                    if stretch.last && self.operands.finish.has_more() {
+                        self.each_row(&of_tiles, columns, |_, part| {
+                            self.operands.finish.activate(self.micro.isa, part)
+                        });
+                    }
+                }
             }
         }
+    }
+
+    /// The columns of the panels or tiles that a block is divided into.
+    fn panels_of(&self, columns: &Range<usize>, way: ReadB) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (width, lanes) = (self.micro.width, self.micro.lanes);
+        // Packed weights have whole panels except for the last one.
+        let (most, unit) = match way {
+            ReadB::Panels => (width, width),
+            ReadB::Place(most) => (most, lanes),
+            ReadB::Copy | ReadB::Pack => (width, lanes),
+        };
+        evenly(columns, most, unit)
     }
 
     /// Columns of the widest tile of a block, up to `most`.
@@ -238,51 +262,49 @@ impl GemmPiece<'_> {
         }
     }
 
-    /// As many rows as a micro-tile has, all columns of the block, one K block.
-    unsafe fn row_of_tiles(&self, stretch: KBlock, rows: &Range<usize>, columns: &Range<usize>, way: ReadB) {
+    /// A micro-tile of one K block: rows, and the columns of a panel with its index in the block.
+    unsafe fn tile(
+        &self,
+        stretch: KBlock,
+        a: Strided,
+        rows: &Range<usize>,
+        (index, panel): (usize, &Range<usize>),
+        way: ReadB,
+    ) {
         let scale = Scale { beta: if stretch.first { self.scale.beta } else { 1.0 }, ..self.scale };
         let (width, lanes) = (self.micro.width, self.micro.lanes);
-        // Packed weights have whole panels except for the last one.
-        let (most, unit) = match way {
-            ReadB::Panels => (width, width),
-            ReadB::Place(most) => (most, lanes),
-            ReadB::Copy | ReadB::Pack => (width, lanes),
-        };
         // SAFETY: rows are inside A and C, columns inside B and C. Panels are padded to whole vectors for the
-        // micro-kernel's reads.
+        // micro-kernel's reads. The epilogue fits the result.
         unsafe {
-            let a = self.operand_a(stretch, rows);
-            for (index, panel) in evenly(columns, most, unit).enumerate() {
-                let (data, pitch, from) = match (self.operands.b, way) {
-                    (OperandB::Panels(panels), _) => {
-                        (panels.at(stretch.begin, stretch.depth, panel.start), width, From::Panel)
-                    }
-                    (OperandB::Matrix(b), ReadB::Place(_)) => {
-                        let from = if panel.len().is_multiple_of(lanes) { From::Panel } else { From::Place };
-                        (b.at(stretch.begin, panel.start), b.stride(), from)
-                    }
-                    (OperandB::Matrix(b), ReadB::Copy) => {
-                        let to = From::Copy(self.panel_of_b(stretch, index), width);
-                        (b.at(stretch.begin, panel.start), b.stride(), to)
-                    }
-                    _ => (self.panel_of_b(stretch, index).cast_const(), width, From::Panel),
-                };
-                self.micro.multiply(&MicroTile {
-                    rows: rows.len(),
-                    columns: panel.len(),
-                    depth: stretch.depth,
-                    a,
-                    b: Strided { data, depth: pitch, across: 1 },
-                    from,
-                    c: self.c.add(rows.start * self.c_stride + panel.start),
-                    c_stride: self.c_stride,
-                    scale,
-                });
-            }
-        }
-        if stretch.last {
-            // SAFETY: parts of rows of claimed tiles, which the micro-kernels have written.
-            unsafe { self.finish(rows, columns) };
+            let (data, pitch, from) = match (self.operands.b, way) {
+                (OperandB::Panels(panels), _) => {
+                    (panels.at(stretch.begin, stretch.depth, panel.start), width, From::Panel)
+                }
+                (OperandB::Matrix(b), ReadB::Place(_)) => {
+                    let from = if panel.len().is_multiple_of(lanes) { From::Panel } else { From::Place };
+                    (b.at(stretch.begin, panel.start), b.stride(), from)
+                }
+                (OperandB::Matrix(b), ReadB::Copy) => {
+                    let to = From::Copy(self.panel_of_b(stretch, index), width);
+                    (b.at(stretch.begin, panel.start), b.stride(), to)
+                }
+                _ => (self.panel_of_b(stretch, index).cast_const(), width, From::Panel),
+            };
+            self.micro.multiply(&MicroTile {
+                rows: rows.len(),
+                columns: panel.len(),
+                depth: stretch.depth,
+                a,
+                b: Strided { data, depth: pitch, across: 1 },
+                from,
+                c: self.c.add(rows.start * self.c_stride + panel.start),
+                c_stride: self.c_stride,
+                scale,
+                epilogue: match stretch.last {
+                    true => self.operands.finish.of_tile(rows.start, panel.start),
+                    false => TileEpilogue::NOTHING,
+                },
+            });
         }
     }
 
@@ -346,8 +368,12 @@ fn evenly(range: &Range<usize>, most: usize, unit: usize) -> impl Iterator<Item 
     let Range { start, end } = *range;
     let units = (end - start).div_ceil(unit);
     let parts = units.div_ceil(most / unit);
-    let at = move |part: usize| end.min(start + part * units / parts.max(1) * unit);
-    (0..parts).map(move |part| at(part)..at(part + 1))
+    let mut begin = start;
+    (1..=parts).map(move |part| {
+        let from = begin;
+        begin = end.min(start + part * units / parts * unit);
+        from..begin
+    })
 }
 
 /// Divides a range into parts of `size`, the last one possibly smaller.

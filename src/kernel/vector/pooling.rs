@@ -29,7 +29,8 @@ impl PoolingShape {
 
     /// Scratch memory that `compute` needs per slot, in bytes.
     pub fn scratch_bytes(&self) -> usize {
-        self.sliding().scratch_bytes()
+        let sliding = self.sliding();
+        sliding.scratch_bytes::<Greatest>().max(sliding.scratch_bytes::<Added>())
     }
 
     /// Whether the only window of a plane is all of it.
@@ -58,7 +59,7 @@ pub fn compute(
     let is_max = pooling == PoolingOp::WEIR_POOLING_MAX;
     let first = if is_max { f32::NEG_INFINITY } else { 0.0 };
     let divisor: Option<&(dyn Fn(usize, usize) -> f32 + Sync)> = if is_max { None } else { Some(&divisor) };
-    let ends = WindowEnds { beyond: first, filter: &|_, _| (&[], first), divisor, finish: &|_| {} };
+    let ends = WindowEnds { filter: &|_, _| (&[], first), divisor, finish: &|_| {} };
     match is_max {
         true => shape.sliding().compute::<Greatest>(isa, x, &ends, out, cost_ns, site),
         false => shape.sliding().compute::<Added>(isa, x, &ends, out, cost_ns, site),

@@ -1,9 +1,12 @@
 //! Windows that slide over the planes of an image, a register along a row of the output: pooling, and convolutions with
 //! few filters in a group.
 //!
-//! A piece of the region is some rows of the output. It copies what lies under them into a strip (`strip`).
+//! A piece of the region is some rows of the output. The frequent windows are read from the image in place
+//! (`in_place`). For the others a piece copies what lies under its rows into a strip (`strip`).
 //!
 //! Determinism: an element is one chain over the channels and taps in order, whatever the tile.
+
+mod in_place;
 
 use super::isa::Isa;
 use super::lanes::{Baseline, Vector};
@@ -25,6 +28,8 @@ const TOGETHER: usize = 4 << 10;
 pub trait Combine {
     /// Whether it uses the weights.
     const WEIGHTS: bool;
+    /// The value of padding without elements.
+    const BEYOND: f32 = 0.0;
     /// Whether elements may be combined with one another first.
     const IN_ANY_ORDER: bool = false;
 
@@ -62,6 +67,7 @@ impl Combine for Added {
 
 impl Combine for Greatest {
     const WEIGHTS: bool = false;
+    const BEYOND: f32 = f32::NEG_INFINITY;
     const IN_ANY_ORDER: bool = true;
 
     #[inline(always)]
@@ -97,8 +103,6 @@ pub struct Sliding {
 
 /// Where the windows of an image begin, and how they end.
 pub struct WindowEnds<'a> {
-    /// The value of padding without elements.
-    pub beyond: f32,
     /// The weights of an image's filter, for each channel and tap, and the first value of its sums.
     pub filter: &'a (dyn Fn(usize, usize) -> (&'a [f32], f32) + Sync),
     /// The number by which the element at a row and a column of a plane is divided.
@@ -122,7 +126,10 @@ impl Sliding {
     }
 
     /// Scratch memory that `compute` needs per slot, in bytes.
-    pub fn scratch_bytes(&self) -> usize {
+    pub fn scratch_bytes<C: Combine>(&self) -> usize {
+        if in_place::suits::<C>(&self.rows, &self.columns) {
+            return (self.columns.input + self.rows_in_place() * self.columns.output) * size_of::<f32>();
+        }
         let (rows, strip) = self.strip();
         let [taps, divisors, strip, together] = self.floats(rows, &strip);
         (taps + divisors + strip * together) * size_of::<f32>()
@@ -139,15 +146,18 @@ impl Sliding {
         site: &dyn Site,
     ) -> Result<()> {
         assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
-        let (at_once, strip) = self.strip();
         let (height, width) = (self.rows.output, self.columns.output);
         let plane = self.rows.input * self.columns.input;
         assert!(x.len() == self.images * self.channels * plane, "{self:?}");
         assert!(out.holds(self.images * self.filters, height * width), "{self:?}");
+        if in_place::suits::<C>(&self.rows, &self.columns) {
+            return self.compute_in_place::<C>(isa, x, ends, out, cost_ns, site);
+        }
+        let (at_once, strip) = self.strip();
         let (down, across) = (height.div_ceil(at_once), width.div_ceil(strip.columns));
         let items = self.images * down * across;
         let [of_taps, of_divisors, of_strip, together] = self.floats(at_once, &strip);
-        check_scratch(site, self.scratch_bytes());
+        check_scratch(site, self.scratch_bytes::<C>());
         let span = Span { items, cost_ns: cost_ns as f32 / items.max(1) as f32, ..Span::default() };
         site.parallel_for(&span, &|claim| {
             let memory = site.scratch(claim.slot()).cast::<f32>();
@@ -186,7 +196,7 @@ impl Sliding {
                 for (i, (item, strips)) in items.clone().zip(strips.chunks_exact_mut(of_strip)).enumerate() {
                     let (image, row, column) = place(item);
                     let rows = row..(row + at_once).min(height);
-                    let beyond = (i >= padded).then_some(ends.beyond);
+                    let beyond = (i >= padded).then_some(C::BEYOND);
                     for channel in 0..self.channels {
                         let plane = &x[(image * self.channels + channel) * plane..][..plane];
                         let to = &mut strips[channel * strip.channel()..];
@@ -232,6 +242,83 @@ impl Sliding {
                     }
                 }
                 item = items.end;
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Sliding {
+    /// Pieces of an image that are read in place: at least a tile's rows each.
+    fn parts_in_place(&self) -> usize {
+        let windows = self.rows.output * self.columns.output;
+        windows.div_ceil(WINDOWS).min(self.rows.output / in_place::ROWS)
+    }
+
+    /// Rows of the output in the largest of them.
+    fn rows_in_place(&self) -> usize {
+        self.rows.output.div_ceil(self.parts_in_place())
+    }
+
+    fn compute_in_place<C: Combine>(
+        &self,
+        isa: Isa,
+        x: &[f32],
+        ends: &WindowEnds<'_>,
+        out: MatrixMut<'_, f32>,
+        cost_ns: u64,
+        site: &dyn Site,
+    ) -> Result<()> {
+        let (height, width) = (self.rows.output, self.columns.output);
+        let (plane, taps) = (self.rows.input * self.columns.input, self.rows.taps * self.columns.taps);
+        let parts = self.parts_in_place();
+        let items = self.images * parts;
+        check_scratch(site, self.scratch_bytes::<C>());
+        let span = Span { items, cost_ns: cost_ns as f32 / items.max(1) as f32, ..Span::default() };
+        site.parallel_for(&span, &|claim| {
+            let (beyond, of_divisors) = (self.columns.input, self.rows_in_place() * width);
+            // SAFETY: the slot's scratch memory is as large as `scratch_bytes` asked for, initialised, and exclusive to
+            // this claim.
+            let floats = unsafe {
+                std::slice::from_raw_parts_mut(site.scratch(claim.slot()).cast::<f32>(), beyond + of_divisors)
+            };
+            let (beyond, divisors) = floats.split_at_mut(beyond);
+            beyond.fill(C::BEYOND);
+            // The piece of an image whose divisors these are.
+            let mut of_part = usize::MAX;
+            for item in claim.begin()..claim.end() {
+                let (image, part) = (item / parts, item % parts);
+                let rows = part * height / parts..(part + 1) * height / parts;
+                if let (Some(divisor), true) = (ends.divisor, of_part != part) {
+                    for (row, divisors) in rows.clone().zip(divisors.chunks_exact_mut(width)) {
+                        divisors.iter_mut().enumerate().for_each(|(column, to)| *to = divisor(row, column));
+                    }
+                    of_part = part;
+                }
+                for filter in 0..self.filters {
+                    let (weights, first) = (ends.filter)(image, filter);
+                    assert!(!C::WEIGHTS || weights.len() == self.channels * taps, "{self:?}");
+                    let windows = in_place::ImageWindows {
+                        x: x[image * self.channels * plane..][..self.channels * plane].as_ptr(),
+                        plane,
+                        channels: self.channels,
+                        down: &self.rows,
+                        across: &self.columns,
+                        beyond: beyond.as_ptr(),
+                        weights: weights.as_ptr(),
+                        first,
+                        out: out.data().wrapping_add((image * self.filters + filter) * height * width),
+                    };
+                    // SAFETY: the level is supported, the sizes were compared, and these rows of the output are claimed.
+                    let run = unsafe {
+                        windows.compute::<C>(isa, rows.clone());
+                        std::slice::from_raw_parts_mut(windows.out.add(rows.start * width), rows.len() * width)
+                    };
+                    if ends.divisor.is_some() {
+                        levels::on(isa, Divide { run: &mut *run, by: divisors });
+                    }
+                    (ends.finish)(run);
+                }
             }
             Ok(())
         })

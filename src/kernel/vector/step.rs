@@ -1,6 +1,8 @@
 //! The parameters of a micro-kernel: a tile of C, and the addresses of A and B.
 #![forbid(unsafe_code)]
 
+use std::ptr::null;
+
 /// The address and strides of a matrix.
 #[derive(Clone, Copy)]
 pub struct Strided {
@@ -31,6 +33,27 @@ pub struct MicroTile {
     pub c: *mut f32,
     pub c_stride: usize,
     pub scale: Scale,
+    pub epilogue: TileEpilogue,
+}
+
+/// What the elements of a tile end with, while they are in registers: numbers that are added in this order, where there
+/// are any, and max(x, 0).
+#[derive(Clone, Copy)]
+pub struct TileEpilogue {
+    /// A number per column, or null.
+    pub columns: *const f32,
+    /// A number per row, or null.
+    pub rows: *const f32,
+    /// A number per element, or null.
+    pub addend: *const f32,
+    /// Distance between rows of `addend`.
+    pub addend_stride: usize,
+    pub relu: bool,
+}
+
+impl TileEpilogue {
+    pub const NOTHING: TileEpilogue =
+        TileEpilogue { columns: null(), rows: null(), addend: null(), addend_stride: 0, relu: false };
 }
 
 /// How B is read.

@@ -174,7 +174,7 @@ unsafe fn avx2<const R: usize, const W: usize, const FROM: u8>(tile: &MicroTile)
 /// As `compute`, with R rows and W registers of columns, on a processor with the instructions of V.
 #[inline(always)]
 unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &MicroTile, finish: Finish) {
-    let MicroTile { columns, depth, a, b, c, c_stride, scale, .. } = *tile;
+    let MicroTile { columns, depth, a, b, c, c_stride, scale, epilogue, .. } = *tile;
     let (mut panel, pitch) = match tile.from {
         From::Copy(panel, pitch) => (panel, pitch),
         _ => (std::ptr::null_mut(), 0),
@@ -210,18 +210,29 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
             panel = panel.wrapping_add(pitch);
             left -= 1;
         }
-        let plain = scale.alpha == 1.0 && last == V::LANES;
-        if plain && scale.beta == 0.0 {
+        let plain = scale.alpha == 1.0 && (scale.beta == 0.0 || scale.beta == 1.0);
+        if plain && last == V::LANES {
+            if scale.beta == 1.0 {
+                add_rows(&mut sums, c, c_stride);
+            }
+            if !epilogue.columns.is_null() {
+                add_rows(&mut sums, epilogue.columns, 0);
+            }
+            if !epilogue.rows.is_null() {
+                for (r, row) in sums.iter_mut().enumerate() {
+                    let more = V::splat(*epilogue.rows.add(r));
+                    row.iter_mut().for_each(|sum| *sum = sum.add(more));
+                }
+            }
+            if !epilogue.addend.is_null() {
+                add_rows(&mut sums, epilogue.addend, epilogue.addend_stride);
+            }
+            if epilogue.relu {
+                sums.iter_mut().flatten().for_each(|sum| *sum = relu(*sum));
+            }
             for (r, row) in sums.into_iter().enumerate() {
                 for (w, sum) in row.into_iter().enumerate() {
                     sum.store(c.add(r * c_stride + w * V::LANES));
-                }
-            }
-        } else if plain && scale.beta == 1.0 {
-            for (r, row) in sums.into_iter().enumerate() {
-                for (w, sum) in row.into_iter().enumerate() {
-                    let c = c.add(r * c_stride + w * V::LANES);
-                    sum.add(V::load(c)).store(c);
                 }
             }
         } else {
@@ -230,6 +241,30 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
             finish(tile, copy.as_ptr().cast());
         }
     }
+}
+
+/// Adds rows that are `stride` apart.
+///
+/// # Safety
+/// There are so many floats, and the processor has the instructions of V.
+#[inline(always)]
+unsafe fn add_rows<V: Vector, const R: usize, const W: usize>(sums: &mut [[V; W]; R], more: *const f32, stride: usize) {
+    for (r, row) in sums.iter_mut().enumerate() {
+        for (w, sum) in row.iter_mut().enumerate() {
+            // SAFETY: as demanded of the caller.
+            unsafe { *sum = sum.add(V::load(more.add(r * stride + w * V::LANES))) };
+        }
+    }
+}
+
+/// max(x, 0); a NaN and a zero stay what they are.
+///
+/// # Safety
+/// The processor has the instructions of V.
+#[inline(always)]
+unsafe fn relu<V: Vector>(x: V) -> V {
+    // SAFETY: as demanded of the caller.
+    unsafe { V::splat(0.0).max(x) }
 }
 
 /// One step along K.
@@ -271,7 +306,7 @@ unsafe fn one<V: Vector, const R: usize, const W: usize, const FROM: u8>(
     }
 }
 
-/// Writes a tile with partial last registers, or with scaling. The accumulators are stored row after row.
+/// Ends a tile with partial last registers, or with scaling. The accumulators are stored row after row.
 type Finish = unsafe fn(&MicroTile, *const f32);
 
 /// # Safety
@@ -296,7 +331,7 @@ unsafe fn finish_avx2(tile: &MicroTile, sums: *const f32) {
 /// As `compute`, on a processor with the instructions of V.
 #[inline(always)]
 unsafe fn finish<V: Vector>(tile: &MicroTile, sums: *const f32) {
-    let MicroTile { rows, columns, c, c_stride, scale, .. } = *tile;
+    let MicroTile { rows, columns, c, c_stride, scale, epilogue, .. } = *tile;
     let width = columns.next_multiple_of(V::LANES);
     for (row, column) in (0..rows).flat_map(|row| (0..columns).step_by(V::LANES).map(move |column| (row, column))) {
         let count = V::LANES.min(columns - column);
@@ -304,10 +339,22 @@ unsafe fn finish<V: Vector>(tile: &MicroTile, sums: *const f32) {
         unsafe {
             let c = c.add(row * c_stride + column);
             let product = V::splat(scale.alpha).mul(V::load(sums.add(row * width + column)));
-            let all = match scale.beta {
+            let mut all = match scale.beta {
                 0.0 => product,
                 beta => V::splat(beta).mul_add(V::load_first(c, count), product),
             };
+            if !epilogue.columns.is_null() {
+                all = all.add(V::load_first(epilogue.columns.add(column), count));
+            }
+            if !epilogue.rows.is_null() {
+                all = all.add(V::splat(*epilogue.rows.add(row)));
+            }
+            if !epilogue.addend.is_null() {
+                all = all.add(V::load_first(epilogue.addend.add(row * epilogue.addend_stride + column), count));
+            }
+            if epilogue.relu {
+                all = relu(all);
+            }
             all.store_part(c, count);
         }
     }

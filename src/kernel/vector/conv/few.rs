@@ -16,7 +16,7 @@ fn sliding(conv: &ConvShape) -> Sliding {
 }
 
 pub fn scratch_bytes(conv: &ConvShape) -> usize {
-    sliding(conv).scratch_bytes()
+    sliding(conv).scratch_bytes::<Weighted>()
 }
 
 pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
@@ -26,6 +26,6 @@ pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f
         (weights, data.bias.map_or(0.0, |bias| bias[filter]))
     };
     let finish = |run: &mut [f32]| activation::apply(conv.activation, isa, run);
-    let ends = WindowEnds { beyond: 0.0, filter: &filter, divisor: None, finish: &finish };
+    let ends = WindowEnds { filter: &filter, divisor: None, finish: &finish };
     sliding(conv).compute::<Weighted>(isa, data.x, &ends, out, conv.cost_ns(), site)
 }

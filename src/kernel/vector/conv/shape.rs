@@ -60,8 +60,7 @@ impl ConvShape {
             ConvAlgorithm::Rows
         } else if self.filters < FEW_FILTERS {
             ConvAlgorithm::Few
-        } else if self.is_plain() && self.windows() >= std::env::var("WX").map_or(MANY_WINDOWS, |x| x.parse().unwrap())
-        {
+        } else if self.is_plain() && self.windows() >= MANY_WINDOWS {
             ConvAlgorithm::Product
         } else if self.suits_winograd() {
             ConvAlgorithm::Winograd
