@@ -3,7 +3,8 @@
 //! A thread takes its pieces one after the other from the same part of C, and a piece often continues in the columns
 //! where the last one ended. If the panels of these columns for all of K fit, they stay in the slot's memory, with a
 //! note of their owner: then small pieces, which let threads end together, pack no part of B twice. Algorithms that
-//! begin with a copy of a whole operand record it as their only block.
+//! begin with a copy of a whole operand record it as their only block, and convolutions the part of the image that is
+//! in their strip.
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -7,6 +7,7 @@
 //! Determinism: an element is the chain bias + x * weight over channels and taps in order.
 
 use super::super::activation;
+use super::super::held::HeldPanels;
 use super::super::isa::Isa;
 use super::super::site::{MatrixMut, Site, check_scratch};
 use super::super::strip::{Strip, copy};
@@ -15,7 +16,7 @@ use super::output::OutputRegion;
 use super::shape::{ConvShape, Data, operands};
 use super::tile::{FilterRegisters, Tile};
 use crate::base::Result;
-use crate::threadpool::Span;
+use crate::threadpool::{MAX_SLOTS, Span};
 use std::ops::Range;
 
 /// Windows of a piece.
@@ -25,7 +26,7 @@ const STRIP: usize = 64 << 10;
 /// Floats of the weights of a stretch of channels, which a tile reads for all windows of a piece.
 const WEIGHTS: usize = 32 << 10;
 /// Filters of a piece at least.
-const FILTERS: usize = 64;
+const FILTERS: usize = 32;
 /// Enough pieces for any pool.
 const ENOUGH: usize = 16;
 
@@ -101,12 +102,12 @@ pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f
     let items = conv.images * conv.groups * down * across * parts;
     check_scratch(site, division.scratch_bytes(conv));
     let cost_ns = conv.cost_ns() as f32 / items as f32;
+    let held = [const { HeldPanels::new() }; MAX_SLOTS];
     site.parallel_for(&Span { items, cost_ns, ..Span::default() }, &|claim| {
         // SAFETY: the slot's scratch memory has the floats that `scratch_bytes` says, initialised, aligned for a place,
         // and exclusive to this claim.
         let mut scratch = unsafe { DirectScratch::new(&division, conv, site.scratch(claim.slot()).cast()) };
         division.strip.taps(scratch.taps);
-        let mut filled = usize::MAX;
         for item in claim.begin()..claim.end() {
             let (region, part) = (item / parts, item % parts);
             let (number, region_of_it) = (region / (down * across), region % (down * across));
@@ -121,9 +122,8 @@ pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f
                 columns: column..(column + division.strip.columns).min(width),
                 out: out.data().wrapping_add(number * conv.filters * conv.windows()),
             };
-            if filled != region {
+            if !held[claim.slot()].replace(Some(region)) {
                 piece.fill(scratch.strip);
-                filled = region;
             }
             let filters = part * division.filters..((part + 1) * division.filters).min(conv.filters);
             // SAFETY: the processor has the instruction set, and these elements of the output are claimed.

@@ -217,3 +217,31 @@ fn with_few_filters() {
     let signal = ConvShape { images: 1, groups: 2, channels: 5, filters: 3, rows: Axis::ONE, columns, activation };
     check(&signal, ConvAlgorithm::Few);
 }
+
+#[test]
+fn depthwise_in_place() {
+    for (taps, stride) in [(3, 1), (3, 2), (5, 1), (5, 2)] {
+        for (height, width, padding) in [
+            (7, 7, (taps / 2, taps / 2)),
+            (14, 15, (1, 1)),
+            (9, 16, (0, 0)),
+            (13, 41, (taps, 0)),
+            (100, 90, (1, taps - 1)),
+        ] {
+            for (groups, channels, filters) in [(3, 1, 1), (2, 1, 2), (1, 3, 2)] {
+                let conv = ConvShape {
+                    images: 2,
+                    groups,
+                    channels,
+                    filters,
+                    rows: axis(height, taps, stride, 1, padding),
+                    columns: axis(width, taps, stride, 1, padding),
+                    activation: Activation::WEIR_ACTIVATION_RELU,
+                };
+                if conv.windows() > 12 {
+                    check(&conv, ConvAlgorithm::Few);
+                }
+            }
+        }
+    }
+}

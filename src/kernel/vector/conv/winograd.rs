@@ -19,6 +19,7 @@
 //! Determinism: tiles begin at even rows and columns of the output; an element depends on its tile alone.
 
 use super::super::activation;
+use super::super::held::HeldPanels;
 use super::super::isa::Isa;
 use super::super::lanes::{Baseline, Vector};
 use super::super::site::{MatrixMut, Site, check_scratch};
@@ -29,7 +30,7 @@ use super::output::OutputRegion;
 use super::shape::{ConvShape, Data, operands};
 use super::tile::{FilterRegisters, Tile};
 use crate::base::Result;
-use crate::threadpool::Span;
+use crate::threadpool::{MAX_SLOTS, Span};
 use std::ops::Range;
 
 /// Places of a tile, and taps of a window.
@@ -43,7 +44,7 @@ const MANY_TILES: usize = 128;
 /// Floats of a strip.
 const STRIP: usize = 64 << 10;
 /// Filters of a piece at least, and enough pieces for any pool.
-const FILTERS: usize = 64;
+const FILTERS: usize = 32;
 const ENOUGH: usize = 16;
 
 /// Transformed weights of a filter.
@@ -129,12 +130,12 @@ pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f
     let items = conv.images * conv.groups * down * across * parts;
     check_scratch(site, division.scratch_bytes(conv));
     let cost_ns = conv.cost_ns() as f32 / items as f32;
+    let held = [const { HeldPanels::new() }; MAX_SLOTS];
     site.parallel_for(&Span { items, cost_ns, ..Span::default() }, &|claim| {
         // SAFETY: the slot's scratch memory has the floats that `scratch_bytes` says, initialised, aligned for a place,
         // and exclusive to this claim.
         let mut scratch = unsafe { WinogradScratch::new(&division, conv, site.scratch(claim.slot()).cast()) };
         division.strip.taps(scratch.taps);
-        let mut transformed = usize::MAX;
         for item in claim.begin()..claim.end() {
             let (region, part) = (item / parts, item % parts);
             let (number, region_of_it) = (region / (down * across), region % (down * across));
@@ -149,9 +150,8 @@ pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f
                 columns: column..(column + division.strip.columns).min(division.width),
                 out: out.data().wrapping_add(number * conv.filters * conv.windows()),
             };
-            if transformed != region {
+            if !held[claim.slot()].replace(Some(region)) {
                 piece.transform(&mut scratch);
-                transformed = region;
             }
             let filters = part * division.filters..((part + 1) * division.filters).min(conv.filters);
             // SAFETY: the level is supported, and these elements of the output are claimed.
