@@ -6,6 +6,7 @@
 //!
 //! Determinism: an element is one chain over the channels and taps in order, whatever the tile.
 
+mod combine;
 mod in_place;
 
 use super::isa::Isa;
@@ -16,6 +17,8 @@ use super::strip::Strip;
 use super::window::Axis;
 use crate::base::Result;
 use crate::threadpool::Span;
+use combine::Combine;
+pub use combine::{Added, Greatest, Weighted};
 
 /// Windows of a piece, and floats of its strip unless one row has more.
 const WINDOWS: usize = 4096;
@@ -23,59 +26,6 @@ const STRIP: usize = 16 << 10;
 /// Floats of the strips of small images, which are filled together: what was just stored in pieces is not yet read as
 /// one.
 const TOGETHER: usize = 4 << 10;
-
-/// The operation on each element under a window. A weight belongs to each tap of each channel.
-pub trait Combine {
-    /// Whether it uses the weights.
-    const WEIGHTS: bool;
-    /// The value of padding without elements.
-    const BEYOND: f32 = 0.0;
-    /// Whether elements may be combined with one another first.
-    const IN_ANY_ORDER: bool = false;
-
-    /// # Safety
-    /// As of `SimdNumber`.
-    unsafe fn step<V: Vector>(sum: V, x: V, weight: impl FnOnce() -> V) -> V;
-}
-
-/// sum + x * weight
-pub struct Weighted;
-/// sum + x
-pub struct Added;
-/// The greater one, or NaN if one is.
-pub struct Greatest;
-
-impl Combine for Weighted {
-    const WEIGHTS: bool = true;
-
-    #[inline(always)]
-    unsafe fn step<V: Vector>(sum: V, x: V, weight: impl FnOnce() -> V) -> V {
-        // SAFETY: as demanded of the caller.
-        unsafe { x.mul_add(weight(), sum) }
-    }
-}
-
-impl Combine for Added {
-    const WEIGHTS: bool = false;
-
-    #[inline(always)]
-    unsafe fn step<V: Vector>(sum: V, x: V, _: impl FnOnce() -> V) -> V {
-        // SAFETY: as demanded of the caller.
-        unsafe { sum.add(x) }
-    }
-}
-
-impl Combine for Greatest {
-    const WEIGHTS: bool = false;
-    const BEYOND: f32 = f32::NEG_INFINITY;
-    const IN_ANY_ORDER: bool = true;
-
-    #[inline(always)]
-    unsafe fn step<V: Vector>(most: V, x: V, _: impl FnOnce() -> V) -> V {
-        // SAFETY: as demanded of the caller.
-        unsafe { most.max_or_nan(x) }
-    }
-}
 
 struct Divide<'a> {
     run: &'a mut [f32],
@@ -377,31 +327,12 @@ impl PlaneWindows<'_> {
         unsafe { self.vectors::<std::arch::x86_64::__m256, C>() }
     }
 
-    /// Whether the windows are of 3 x 3 taps, the rows of which follow one another as rows of windows do.
-    fn share_rows(&self) -> bool {
-        self.taps.len() == 9 && (1..3).all(|row| self.taps[3 * row] == row * self.step)
-    }
-
     /// Tiles of eight registers, to hide the latency of an addition: down a column of registers, or along a row.
     #[inline(always)]
     unsafe fn vectors<V: Vector, C: Combine>(&self) {
         // SAFETY: as demanded of the caller; the tiles are parts of the windows.
         unsafe {
             let mut row = 0;
-            if self.share_rows() {
-                while row < self.rows {
-                    for column in (0..self.columns).step_by(V::LANES) {
-                        match self.rows - row {
-                            1 => self.tile_of_three::<V, C, 1>(row, column),
-                            2 => self.tile_of_three::<V, C, 2>(row, column),
-                            3 => self.tile_of_three::<V, C, 3>(row, column),
-                            _ => self.tile_of_three::<V, C, 4>(row, column),
-                        }
-                    }
-                    row += 4;
-                }
-                return;
-            }
             while row < self.rows {
                 let rows = self.rows - row;
                 if rows >= 8 || (5..8).contains(&rows) && self.columns <= V::LANES {
@@ -448,54 +379,6 @@ impl PlaneWindows<'_> {
             while column < self.columns {
                 self.tile::<V, C, ROWS, 1>(row, column);
                 column += V::LANES;
-            }
-        }
-    }
-
-    /// A register in each of ROWS rows of windows that share rows of the strip: these are loaded once.
-    #[inline(always)]
-    unsafe fn tile_of_three<V: Vector, C: Combine, const ROWS: usize>(&self, row: usize, column: usize) {
-        // SAFETY: as demanded of the caller. What is read behind the last window is not stored.
-        unsafe {
-            let mut sums = [V::splat(self.first); ROWS];
-            let mut x = self.x.add(row * self.step + column);
-            let mut weights = self.weights;
-            let places: [usize; 3] = std::array::from_fn(|tap| *self.taps.get_unchecked(tap));
-            for _ in 0..self.channels {
-                let mut of = [V::splat(0.0); 9];
-                if C::WEIGHTS {
-                    of = std::array::from_fn(|tap| V::splat(*weights.add(tap)));
-                }
-                for line in 0..ROWS + 2 {
-                    if C::IN_ANY_ORDER {
-                        let [a, b, c] = places.map(|place| V::load(x.add(line * self.step + place)));
-                        let x = C::step(C::step(a, b, || b), c, || c);
-                        for down in 0..3 {
-                            if (down..ROWS + down).contains(&line) {
-                                sums[line - down] = C::step(sums[line - down], x, || x);
-                            }
-                        }
-                        continue;
-                    }
-                    for (across, &place) in places.iter().enumerate() {
-                        let x = V::load(x.add(line * self.step + place));
-                        for down in 0..3 {
-                            if (down..ROWS + down).contains(&line) {
-                                let sum = &mut sums[line - down];
-                                *sum = C::step(*sum, x, || of[3 * down + across]);
-                            }
-                        }
-                    }
-                }
-                x = x.wrapping_add(self.channel);
-                weights = weights.wrapping_add(9);
-            }
-            for (i, sum) in sums.into_iter().enumerate() {
-                let out = self.out.add((row + i) * self.out_step + column);
-                match self.columns - column {
-                    left if left >= V::LANES => sum.store(out),
-                    left => sum.store_part(out, left),
-                }
             }
         }
     }

@@ -5,7 +5,7 @@
 //! The padding is put in where elements are loaded. A row beyond the image is read from a row of that value, and the
 //! lanes beyond the ends of a row are masked.
 
-use super::Combine;
+use super::combine::Combine;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::lanes::{Baseline, Vector};
 use crate::kernel::vector::window::{Axis, EdgeMode};

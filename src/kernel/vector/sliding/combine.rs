@@ -1,0 +1,56 @@
+//! What windows do with the elements under them.
+
+use crate::kernel::vector::lanes::Vector;
+
+/// The operation on each element under a window. A weight belongs to each tap of each channel.
+pub trait Combine {
+    /// Whether it uses the weights.
+    const WEIGHTS: bool;
+    /// The value of padding without elements.
+    const BEYOND: f32 = 0.0;
+    /// Whether elements may be combined with one another first.
+    const IN_ANY_ORDER: bool = false;
+
+    /// # Safety
+    /// As of `SimdNumber`.
+    unsafe fn step<V: Vector>(sum: V, x: V, weight: impl FnOnce() -> V) -> V;
+}
+
+/// sum + x * weight
+pub struct Weighted;
+/// sum + x
+pub struct Added;
+/// The greater one, or NaN if one is.
+pub struct Greatest;
+
+impl Combine for Weighted {
+    const WEIGHTS: bool = true;
+
+    #[inline(always)]
+    unsafe fn step<V: Vector>(sum: V, x: V, weight: impl FnOnce() -> V) -> V {
+        // SAFETY: as demanded of the caller.
+        unsafe { x.mul_add(weight(), sum) }
+    }
+}
+
+impl Combine for Added {
+    const WEIGHTS: bool = false;
+
+    #[inline(always)]
+    unsafe fn step<V: Vector>(sum: V, x: V, _: impl FnOnce() -> V) -> V {
+        // SAFETY: as demanded of the caller.
+        unsafe { sum.add(x) }
+    }
+}
+
+impl Combine for Greatest {
+    const WEIGHTS: bool = false;
+    const BEYOND: f32 = f32::NEG_INFINITY;
+    const IN_ANY_ORDER: bool = true;
+
+    #[inline(always)]
+    unsafe fn step<V: Vector>(most: V, x: V, _: impl FnOnce() -> V) -> V {
+        // SAFETY: as demanded of the caller.
+        unsafe { most.max_or_nan(x) }
+    }
+}
