@@ -6,12 +6,17 @@
 //! is not abandoned at once: sleeping threads need some time to come, and where the system has woken one on the
 //! caller's own processor, it moves them apart only after a few milliseconds. Short loops are not timed each time.
 //!
+//! After a pause the pool's threads sleep, caches have gone cold and processors run slowly: both ways take longer, and
+//! by other factors. So what is found out there is kept apart, and decides nothing for calls in a row; nor the other way
+//! about.
+//!
 //! Loops are identified by their site and size. An entry may change its owner between two reads.
 #![forbid(unsafe_code)]
 
 use super::span::Span;
+use crate::base::time::now_ns;
 use crate::base::tune::{Contest, Policy, Rate, Renewal, Variant};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 const ENTRIES: usize = 512;
 /// Calls before the first sample. The very first finds a sleeping pool, and does not count.
@@ -48,27 +53,40 @@ const TIMED_SMALL: u32 = 64;
 /// apart meanwhile, and a sample would be too dear.
 const LONGEST_NS: f32 = 20_000_000.0;
 
+/// A loop that begins so long after the last one, in nanoseconds, comes after a pause.
+const PAUSE_NS: u64 = 500_000;
+
 /// The measurements of one loop.
 #[derive(Debug, Default)]
-#[repr(align(32))]
+#[repr(align(64))]
 struct TrialEntry {
     tag: AtomicU32,
-    contest: Contest,
+    /// Of calls in a row, and of those after a pause.
+    contests: [Contest; 2],
 }
 
 /// The loops of a family of pools.
 #[derive(Debug)]
-pub struct Trials(Box<[TrialEntry]>);
+pub struct Trials {
+    entries: Box<[TrialEntry]>,
+    /// When the last loop began or ended, but for short ones.
+    last: AtomicU64,
+}
 
 impl Default for Trials {
     fn default() -> Self {
-        Trials((0..ENTRIES).map(|_| TrialEntry::default()).collect())
+        let entries = (0..ENTRIES).map(|_| TrialEntry::default()).collect();
+        Trials { entries, last: AtomicU64::new(0) }
     }
 }
 
 /// A loop about to run.
 #[derive(Clone, Copy, Debug)]
-pub struct Trial<'a>(&'a Contest);
+pub struct Trial<'a> {
+    contest: &'a Contest,
+    /// Where its end is written, if it is not short.
+    last: Option<&'a AtomicU64>,
+}
 
 /// How to run it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,11 +100,16 @@ pub enum NextRun {
 impl Trials {
     /// Forgets everything. A thread that finds another tag than its own resets the entry.
     pub fn forget(&self) {
-        self.0.iter().for_each(|entry| entry.tag.store(0, Relaxed));
+        self.entries.iter().for_each(|entry| entry.tag.store(0, Relaxed));
     }
 
     /// The entry of a loop with an estimate of `total` nanoseconds; `None` if it is too long for a trial.
     pub fn of(&self, span: &Span, total: f32) -> Option<Trial<'_>> {
+        self.at(span, total, if total > SHORT_NS { now_ns() } else { 0 })
+    }
+
+    /// The same at a time, which counts unless the loop is short.
+    fn at(&self, span: &Span, total: f32, now: u64) -> Option<Trial<'_>> {
         if total > LONGEST_NS {
             return None;
         }
@@ -98,30 +121,39 @@ impl Trials {
             hash = (hash ^ part).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             hash ^= hash >> 29;
         }
-        let (entry, tag) = (&self.0[(hash >> 32) as usize % ENTRIES], hash as u32 | 1);
+        let (entry, tag) = (&self.entries[(hash >> 32) as usize % ENTRIES], hash as u32 | 1);
         // ORDERING: Relaxed, as all here: independent words, and no data depends on them.
         if entry.tag.load(Relaxed) != tag {
-            entry.contest.forget();
+            entry.contests.iter().for_each(Contest::forget);
             entry.tag.store(tag, Relaxed);
         }
-        Some(Trial(&entry.contest))
+        let last = (total > SHORT_NS).then_some(&self.last);
+        let paused = last.is_some_and(|last| now.saturating_sub(last.swap(now, Relaxed)) > PAUSE_NS);
+        Some(Trial { contest: &entry.contests[usize::from(paused)], last })
     }
 }
 
 impl Trial<'_> {
     /// The loop's duration alone, if known.
     pub fn alone_ns(&self) -> Option<f32> {
-        self.0.baseline_ns()
+        self.contest.baseline_ns()
+    }
+
+    /// The loop is over.
+    pub fn ended(&self) {
+        if let Some(last) = self.last {
+            last.store(now_ns(), Relaxed);
+        }
     }
 
     /// How the loop runs this time. `small`: by its duration alone it is not worth a helper.
     pub fn next(&self, small: bool) -> NextRun {
         if small {
             // Timed only for the case that it grows.
-            let next = self.0.hold_baseline(TIMED_SMALL);
+            let next = self.contest.hold_baseline(TIMED_SMALL);
             return NextRun::Alone { timed: next.left.is_multiple_of(TIMED_SMALL) };
         }
-        let next = self.0.next(&POLICY);
+        let next = self.contest.next(&POLICY);
         let is_long = || self.alone_ns().is_none_or(|ns| ns > SHORT_NS);
         let timed = |one_in: u32| next.is_probe || is_long() || next.left.is_multiple_of(one_in);
         match next.way {
@@ -132,12 +164,12 @@ impl Trial<'_> {
 
     /// It took so long in its caller.
     pub fn was_alone(&self, ns: f32) {
-        self.0.took_baseline(&POLICY, ns);
+        self.contest.took_baseline(&POLICY, ns);
     }
 
     /// It took so long with helpers.
     pub fn was_shared(&self, ns: f32) {
-        self.0.took_candidate(&POLICY, ns);
+        self.contest.took_candidate(&POLICY, ns);
     }
 }
 
@@ -264,6 +296,53 @@ mod tests {
             }
             assert!(good > 10_000, "{alone}: {good}");
         }
+    }
+
+    #[test]
+    fn what_a_pause_does_decides_nothing_for_calls_in_a_row() {
+        let trials = Trials::default();
+        let mut now = 0;
+        // Calls after a pause of this length, or none; gives how many were shared.
+        let mut calls = |count: usize, pause: u64, alone: f32, shared: f32| {
+            let mut times = 0;
+            for _ in 0..count {
+                now += pause + 1000;
+                let trial = trials.at(&span(1000), 10_000.0, now).unwrap();
+                match trial.next(false) {
+                    NextRun::Alone { timed } if timed => trial.was_alone(alone),
+                    NextRun::Alone { .. } => {}
+                    NextRun::Shared { timed } => {
+                        times += 1;
+                        if timed {
+                            trial.was_shared(shared);
+                        }
+                    }
+                }
+            }
+            times
+        };
+        assert!(calls(1000, 0, 100_000.0, 52_000.0) > 950);
+        // Threads that sleep deeply are no help.
+        assert!(calls(1000, 10_000_000, 300_000.0, 400_000.0) < 100);
+        assert!(calls(1000, 0, 100_000.0, 52_000.0) > 980);
+        assert!(calls(1000, 10_000_000, 300_000.0, 400_000.0) < 100);
+        // Others are, though they take longer than the caller alone takes when it is warm.
+        let trials = Trials::default();
+        let mut now = 0;
+        let mut shared = 0;
+        for call in 0..2000 {
+            now += if call < 1000 { 1000 } else { 10_000_000 };
+            let trial = trials.at(&span(1000), 10_000.0, now).unwrap();
+            let factor = if call < 1000 { 1.0 } else { 3.0 };
+            match trial.next(false) {
+                NextRun::Alone { .. } => trial.was_alone(factor * 100_000.0),
+                NextRun::Shared { .. } => {
+                    shared += usize::from(call >= 1000);
+                    trial.was_shared(factor * 60_000.0);
+                }
+            }
+        }
+        assert!(shared > 950, "{shared}");
     }
 
     #[test]

@@ -129,21 +129,28 @@ fn planned(
                 alone(span, 0, body, epilogue)?;
                 let ns = (now_ns() - begin) as f32;
                 trial.was_alone(ns);
+                trial.ended();
                 seen(pool, span, ns);
                 return Ok(());
             }
-            NextRun::Alone { timed: false } => return alone(span, 0, body, epilogue),
+            NextRun::Alone { timed: false } => {
+                let result = alone(span, 0, body, epilogue);
+                trial.ended();
+                return result;
+            }
             NextRun::Shared { timed: wanted } => timed = wanted,
         }
     }
     let Some(plan) = plan::plan(pool, &known) else { return otherwise() };
     let begin = if timed { now_ns() } else { 0 };
     shared(pool, &known, 0, plan, body, epilogue)?;
-    if let Some(trial) = trial.filter(|_| timed && plan.taken > 0) {
+    let Some(trial) = trial else { return Ok(()) };
+    if timed && plan.taken > 0 {
         let ns = (now_ns() - begin) as f32;
         trial.was_shared(ns);
         seen(pool, span, ns * (plan.taken + 1) as f32);
     }
+    trial.ended();
     Ok(())
 }
 
