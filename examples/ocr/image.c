@@ -85,6 +85,9 @@ const char *image_parse(struct image *image, const uint8_t *bytes, size_t count)
     return "is neither PNG nor binary PPM or PGM";
 }
 
+/* A folder has a size too, of a kind that no file has. */
+static const long MOST_BYTES = 1L << 30;
+
 int image_load(struct image *image, const char *path) {
     FILE *file = fopen(path, "rb");
     uint8_t *bytes = NULL;
@@ -94,13 +97,15 @@ int image_load(struct image *image, const char *path) {
     if (file != NULL && fseek(file, 0, SEEK_END) == 0) {
         size = ftell(file);
     }
-    if (size >= 0 && fseek(file, 0, SEEK_SET) == 0 && (bytes = malloc((size_t)size + 1)) != NULL) {
+    if (size >= 0 && size <= MOST_BYTES && fseek(file, 0, SEEK_SET) == 0 &&
+        (bytes = malloc((size_t)size + 1)) != NULL) {
         count = fread(bytes, 1, (size_t)size, file);
     }
     if (file != NULL) {
         fclose(file);
     }
-    const char *wrong = size >= 0 && bytes != NULL && count == (size_t)size ? image_parse(image, bytes, count) : "cannot be read";
+    const bool good = bytes != NULL && count == (size_t)size;
+    const char *wrong = good ? image_parse(image, bytes, count) : "cannot be read";
     free(bytes);
     if (wrong != NULL) {
         fprintf(stderr, "%s: %s\n", path, wrong);

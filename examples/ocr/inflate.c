@@ -93,7 +93,8 @@ static void copy_back(struct stream *s, size_t length, size_t distance) {
 static void coded_block(struct stream *s, const struct code *literals, const struct code *distances) {
     static const uint16_t length_base[] = {3,  4,  5,  6,  7,  8,  9,  10, 11,  13,  15,  17,  19,  23, 27,
                                            31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258};
-    static const uint8_t length_bits[] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0};
+    static const uint8_t length_bits[] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2,
+                                          2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0};
     while (!s->failed) {
         const int next = symbol(s, literals);
         if (s->failed || next == END) {
@@ -107,13 +108,12 @@ static void coded_block(struct stream *s, const struct code *literals, const str
             s->out[s->out_at++] = (uint8_t)next;
             continue;
         }
-        const int l = next - END - 1;
-        const int d = l < 29 ? -1 : 30;
-        if (d == 30) {
+        const int step_of_length = next - END - 1;
+        if (step_of_length >= 29) {
             s->failed = true;
             return;
         }
-        const size_t length = length_base[l] + take(s, length_bits[l]);
+        const size_t length = length_base[step_of_length] + take(s, length_bits[step_of_length]);
         const int step = symbol(s, distances);
         if (s->failed || step >= 30) {
             s->failed = true;
@@ -162,7 +162,8 @@ static void own_block(struct stream *s) {
     static const uint8_t order[19] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
     uint8_t lengths[LITERALS + DISTANCES] = {0};
     struct code literals, distances;
-    const int num_literals = (int)take(s, 5) + 257, num_distances = (int)take(s, 5) + 1, num_first = (int)take(s, 4) + 4;
+    const int num_literals = (int)take(s, 5) + 257, num_distances = (int)take(s, 5) + 1;
+    const int num_first = (int)take(s, 4) + 4;
     if (num_literals > LITERALS) {
         s->failed = true;
         return;

@@ -35,8 +35,8 @@ static const char *read_head(struct png *png, const uint8_t *b, size_t size) {
     png->height = u32(b + 4);
     png->colour = (enum colour)b[9];
     const int known = b[9] == GREY || b[9] == RGB || b[9] == PALETTE || b[9] == GREY_ALPHA || b[9] == RGBA;
-    return b[8] == 8 && known && b[10] == 0 && b[11] == 0 && b[12] == 0 ? NULL
-                                                                        : "is a PNG of more or less than 8 bits, or interlaced";
+    const int simple = b[8] == 8 && known && b[10] == 0 && b[11] == 0 && b[12] == 0;
+    return simple ? NULL : "is a PNG of more or less than 8 bits, or interlaced";
 }
 
 static const char *read_chunks(struct png *png, const uint8_t *bytes, size_t count) {
@@ -66,21 +66,21 @@ static const char *read_chunks(struct png *png, const uint8_t *bytes, size_t cou
     return "is cut short";
 }
 
+/* Paeth's choice: what is nearest to left + up - corner. */
+static int nearest(int left, int up, int corner) {
+    const int by_left = abs(up - corner), by_up = abs(left - corner), by_corner = abs(left + up - 2 * corner);
+    return by_left <= by_up && by_left <= by_corner ? left : by_up <= by_corner ? up : corner;
+}
+
 /* What a row was made smaller by: the difference to its neighbours. Before the first row and column there are zeros. */
 static int restore(uint8_t filter, uint8_t *row, const uint8_t *above, size_t bytes, size_t step) {
-    for (size_t i = 0; i < bytes; i++) {
+    for (size_t i = 0; i < bytes && filter != 0; i++) {
         const int left = i < step ? 0 : row[i - step], up = above[i], corner = i < step ? 0 : above[i - step];
-        const int near_left = abs(up - corner), near_up = abs(left - corner), near_corner = abs(left + up - 2 * corner);
-        int guess = 0;
-        switch (filter) {
-        case 0: break;
-        case 1: guess = left; break;
-        case 2: guess = up; break;
-        case 3: guess = (left + up) / 2; break;
-        case 4: guess = near_left <= near_up && near_left <= near_corner ? left : near_up <= near_corner ? up : corner; break;
-        default: return 1;
+        const int guesses[] = {0, left, up, (left + up) / 2, nearest(left, up, corner)};
+        if (filter >= sizeof guesses / sizeof guesses[0]) {
+            return 1;
         }
-        row[i] = (uint8_t)(row[i] + guess);
+        row[i] = (uint8_t)(row[i] + guesses[filter]);
     }
     return 0;
 }
