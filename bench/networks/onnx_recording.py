@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Writes ONNX models as files that a C program makes weir graphs of (examples/ocr/model.c), for pictures of any size.
+"""Writes ONNX models as files that a C program makes weir graphs of (examples/ocr/model_file.c), for pictures of any
+size.
 
     networks = [onnx_recording.Network("detect", model, "x", (1, 3, None, None), unit=32)]
     path.write_bytes(onnx_recording.encode(networks, text=b""))
@@ -8,8 +9,9 @@ A model is imported at a few sizes of its input, without a library: what weir wo
 the recordings differ, a number follows height and width, as base + rows * (height / unit) + columns * (width / unit).
 Two more sizes confirm it.
 
-The file consists of 64-bit words, little-endian, and of the constants' elements behind them, each constant at a multiple
-of 64 bytes. A number is three words: base, rows, columns. An operator's settings are its descriptor, byte for byte.
+The file consists of 64-bit words, little-endian, and of the constants' elements behind them, each constant at a
+multiple of 64 bytes. A number is three words: base, rows, columns. An operator's settings are its descriptor, byte for
+byte.
 
     "WEIRNETS", number of networks, bytes of the text, the text
     for each network: name (1 word), unit, number of items, items:
