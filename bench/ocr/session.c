@@ -3,9 +3,7 @@
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <weir.h>
 
@@ -44,15 +42,6 @@ struct session *ocr_open(const char *networks, const char *picture, int32_t thre
 void ocr_read(struct session *session) {
     page_free(&session->page);
     session->page = reader_read(session->reader, &session->image);
-}
-
-/* Milliseconds of the last page: to find its lines, and to read them. */
-double ocr_find_ms(const struct session *session) {
-    return session->page.find_ms;
-}
-
-double ocr_read_ms(const struct session *session) {
-    return session->page.read_ms;
 }
 
 /* Line `index` of the last page, NULL behind the last one, and how sure it is. */
