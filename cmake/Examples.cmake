@@ -5,6 +5,9 @@
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
+# Too large for the sources: ./dev demo ocr makes it.
+set(WEIR_OCR_NETWORKS "${PROJECT_SOURCE_DIR}/build/ocr/ocr.weir" CACHE FILEPATH "The networks of the ocr example")
+
 # weir_example(<name> <source>...): the program goes to <build>/examples/<name>.
 function(weir_example name)
     list(TRANSFORM ARGN PREPEND "${PROJECT_SOURCE_DIR}/examples/" OUTPUT_VARIABLE sources)
@@ -14,7 +17,9 @@ function(weir_example name)
         RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
     target_compile_options("${name}" PRIVATE -g -Wall -Wextra -Wpedantic -Werror)
     target_compile_definitions("${name}" PRIVATE
-        "DIGITS_DATA_DIR=\"${PROJECT_SOURCE_DIR}/examples/digits\"" "VOICE_DATA_DIR=\"${PROJECT_SOURCE_DIR}/examples/voice\"")
+        "DIGITS_DATA_DIR=\"${PROJECT_SOURCE_DIR}/examples/digits\""
+        "VOICE_DATA_DIR=\"${PROJECT_SOURCE_DIR}/examples/voice\""
+        "OCR_DATA_DIR=\"${PROJECT_SOURCE_DIR}/examples/ocr\"" "OCR_NETWORKS=\"${WEIR_OCR_NETWORKS}\"")
     target_include_directories("${name}" PRIVATE "${PROJECT_SOURCE_DIR}/examples/digits")
 endfunction()
 
@@ -41,3 +46,6 @@ weir_example(voice
     voice/voice.c voice/model.c voice/listener.c voice/weights.c voice/audio.c voice/segments.c voice/picture.c
     digits/pool.c digits/count_allocations.c)
 target_link_libraries(voice PRIVATE weir::weir Threads::Threads ${CMAKE_DL_LIBS})
+
+weir_example(ocr ocr/ocr.c ocr/network_run.c ocr/picture.c ${ocr_sources} digits/pool.c)
+target_link_libraries(ocr PRIVATE weir::weir Threads::Threads m)

@@ -23,6 +23,7 @@ set(memcheck "${WEIR_VALGRIND}" --quiet --error-exitcode=99 --leak-check=full --
              --errors-for-leak-kinds=definite,indirect --fair-sched=yes)
 set(digits "${PROJECT_SOURCE_DIR}/examples/digits")
 set(voice "${PROJECT_SOURCE_DIR}/examples/voice")
+set(ocr "${PROJECT_SOURCE_DIR}/examples/ocr")
 
 # weir_test(<name> <label> <seconds> COMMAND <command>... [ENVIRONMENT <variable=value>...]): run in the source tree.
 function(weir_test name label seconds)
@@ -54,7 +55,8 @@ function(weir_test_settings name)
     set_target_properties("${name}" PROPERTIES
         C_STANDARD 11 C_STANDARD_REQUIRED ON CXX_STANDARD 17 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
     target_include_directories("${name}" PRIVATE "${PROJECT_SOURCE_DIR}/ctests/common" "${digits}" "${voice}")
-    target_compile_definitions("${name}" PRIVATE "DIGITS_DATA_DIR=\"${digits}\"" "VOICE_DATA_DIR=\"${voice}\"")
+    target_compile_definitions("${name}" PRIVATE "DIGITS_DATA_DIR=\"${digits}\"" "VOICE_DATA_DIR=\"${voice}\""
+        "OCR_DATA_DIR=\"${ocr}\"" "OCR_NETWORKS=\"${WEIR_OCR_NETWORKS}\"")
     target_compile_options("${name}" PRIVATE -g -UNDEBUG ${warnings} ${sanitize})
     target_link_options("${name}" PRIVATE ${sanitize_link})
     target_link_libraries("${name}" PRIVATE ${testing} ${library} Threads::Threads m ${CMAKE_DL_LIBS})

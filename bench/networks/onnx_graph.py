@@ -101,25 +101,34 @@ class Graph:
         return self.weir.weir_tensor_desc(getattr(self.weir, DTYPES[dtype]), len(shape), dims)
 
     def input(self, name, dtype, shape):
-        value = c_uint64()
-        self.weir.weir_graph_add_input(self.graph, name.encode(), byref(self.desc(dtype, shape)), byref(value))
-        return Value(dtype, tuple(shape), id=value.value, name=name)
+        return Value(dtype, tuple(shape), id=self.add_input(name, self.desc(dtype, shape)), name=name)
 
     def output(self, name, value):
-        self.weir.weir_graph_add_output(self.graph, name.encode(), self.use(value))
+        self.add_output(name, self.use(value))
 
     def use(self, value):
         """The value's number in the graph; a constant is added to it."""
         if value.id is None:
-            tensor = Tensor(self.weir, self.engine, self.desc(value.dtype, value.shape), held(value.dtype))
-            tensor.array[...] = value.array
-            number = c_uint64()
-            self.count += 1
-            name = f"constant {self.count}".encode()
-            self.weir.weir_graph_add_constant(self.graph, name, tensor.handle, byref(number))
-            value.id = number.value
-            tensor.release()
+            value.id = self.add_constant(self.desc(value.dtype, value.shape), value.array.astype(held(value.dtype)))
         return value.id
+
+    def add_input(self, name, desc):
+        value = c_uint64()
+        self.weir.weir_graph_add_input(self.graph, name.encode(), byref(desc), byref(value))
+        return value.value
+
+    def add_output(self, name, number):
+        self.weir.weir_graph_add_output(self.graph, name.encode(), number)
+
+    def add_constant(self, desc, array):
+        tensor = Tensor(self.weir, self.engine, desc, array.dtype)
+        tensor.array[...] = array
+        number = c_uint64()
+        self.count += 1
+        name = f"constant {self.count}".encode()
+        self.weir.weir_graph_add_constant(self.graph, name, tensor.handle, byref(number))
+        tensor.release()
+        return number.value
 
     def kernel(self, operator, members, inputs, dtype, shape, kind=None):
         """Adds a built-in kernel, by its descriptor's members; the result is its output."""
@@ -130,24 +139,29 @@ class Graph:
         for shape in shapes:
             self.desc(dtype, shape)  # refuses what weir has no type for
         numbers = [self.use(value) for value in inputs]
-        weir = self.weir
-        desc = sized(getattr(weir, f"weir_{operator}_desc"))
+        desc = sized(getattr(self.weir, f"weir_{operator}_desc"))
         for member, value in members.items():
             if isinstance(value, (list, tuple)):
                 getattr(desc, member)[: len(value)] = value
             else:
                 setattr(desc, member, value)
+        outputs = self.add_kernel(operator, desc, numbers, len(shapes), kind or operator)
+        return [Value(dtype, tuple(map(int, shape)), id=output) for shape, output in zip(shapes, outputs)]
+
+    def add_kernel(self, operator, desc, numbers, num_outputs, kind):
+        """The numbers of the kernel's outputs."""
+        weir = self.weir
         kernel = create(getattr(weir, f"weir_kernel_create_{operator}"), self.engine, byref(desc), None)
         self.count += 1
         name = f"{self.count} {self.name}"[:120]
-        self.kinds[name] = kind or operator
-        outputs = (c_uint64 * len(shapes))()
+        self.kinds[name] = kind
+        outputs = (c_uint64 * num_outputs)()
         values = (c_uint64 * len(numbers))(*numbers)
         weir.weir_graph_add_kernel(
             self.graph, name.encode(), kernel, values, len(numbers), outputs, len(outputs), None
         )
         weir.weir_kernel_release(kernel)
-        return [Value(dtype, tuple(map(int, shape)), id=output) for shape, output in zip(shapes, outputs)]
+        return list(outputs)
 
     def compile(self, inputs, outputs, statistics=False):
         weir = self.weir
@@ -246,25 +260,32 @@ def make_engine(weir, threads):
     return engine
 
 
-def compile_model(weir, model, threads=1, shapes=None, constants=None, statistics=False):
-    """Imports and compiles a model; `shapes` are those of inputs, and `constants` inputs that are known now."""
+def add_model(graph, model, shapes=None, constants=None):
+    """Adds a model to a graph; `shapes` are those of inputs, and `constants` inputs that are known now. The result are
+    its inputs and outputs, by name."""
     import onnx_operators  # which needs this module
 
     source = onnx_rewriting.Source(model, constants or {})
     onnx_rewriting.rewrite(source)
-    graph = Graph(weir, make_engine(weir, threads))
     inputs = {}
     values = {name: constant(array) for name, array in source.constants.items()}
+    for name, (dtype, shape) in source.inputs.items():
+        shape = (shapes or {}).get(name, shape)
+        if shape is None or any(dim is None for dim in shape):
+            raise Refusal(f"input '{name}' has an open shape")
+        inputs[name] = values[name] = graph.input(name, dtype, shape)
+    onnx_operators.convert(graph, source, source.nodes, values)
+    outputs = {name: values[name] for name in source.outputs}
+    for name, value in outputs.items():
+        graph.output(name, value)
+    return inputs, outputs
+
+
+def compile_model(weir, model, threads=1, shapes=None, constants=None, statistics=False):
+    """Imports and compiles a model; see add_model."""
+    graph = Graph(weir, make_engine(weir, threads))
     try:
-        for name, (dtype, shape) in source.inputs.items():
-            shape = (shapes or {}).get(name, shape)
-            if shape is None or any(dim is None for dim in shape):
-                raise Refusal(f"input '{name}' has an open shape")
-            inputs[name] = values[name] = graph.input(name, dtype, shape)
-        onnx_operators.convert(graph, source, source.nodes, values)
-        outputs = {name: values[name] for name in source.outputs}
-        for name, value in outputs.items():
-            graph.output(name, value)
+        inputs, outputs = add_model(graph, model, shapes, constants)
         program = graph.compile(inputs, outputs, statistics)
     except Exception:
         graph.close()

@@ -33,17 +33,19 @@ class WeirError(Exception):
 
 def api_path(library):
     """weir_api.json of the tree that this file lies in, or of the installed tree that the library lies in."""
-    trees = [pathlib.Path(__file__).resolve().parents[2], *pathlib.Path(library).resolve().parents]
+    trees = [pathlib.Path(__file__).resolve().parents[2]]
+    trees += pathlib.Path(library).resolve().parents if library else []
     found = (tree / "include/weir/weir_api.json" for tree in trees)
     return os.environ.get("WEIR_API") or next(path for path in found if path.exists())
 
 
 class Weir:
-    """The library: functions, structs and constants by their names in C, made when they are first asked for."""
+    """The library: functions, structs and constants by their names in C, made when they are first asked for. Without a
+    library, structs and constants."""
 
-    def __init__(self, library):
+    def __init__(self, library=None):
         api = json.loads(pathlib.Path(api_path(library)).read_text())
-        self._library = ctypes.CDLL(str(library))
+        self._library = ctypes.CDLL(str(library)) if library else None
         self._functions = {function["name"]: function for function in api["functions"]}
         self._structs = {struct["name"]: struct for struct in api["structs"]}
         self._callbacks = {callback["name"]: callback for callback in api["callbacks"]}

@@ -6,7 +6,7 @@
 bench() {
     need_rust 1.89
     case ${1:-} in
-    peers | voice | networks)
+    peers | voice | networks | ocr)
         verb=bench_$1
         shift
         "$verb" "$@"
@@ -120,15 +120,7 @@ bench_voice() {
 # come by pip.
 bench_networks() {
     need cc=gcc python3=python3
-    python=$build/networks/venv/bin/python
-    wheel=$build/networks/rapidocr_onnxruntime-1.4.4-py3-none-any.whl
-    if ! "$python" -c 'import numpy, onnx, onnxruntime' 2>/dev/null; then
-        say "installing ONNX Runtime in build/networks/venv"
-        python3 -c 'import ensurepip' 2>/dev/null || apt_install python3-venv
-        mkdir -p "$build/networks"
-        python3 -m venv "$build/networks/venv"
-        "$python" -m pip install --quiet numpy onnx==1.23.2 onnxruntime==1.32.0
-    fi
+    networks_python numpy onnx onnxruntime || die "pip cannot bring ONNX Runtime"
     say "building libweir"
     cargo build --locked --release
     if [ "${1:-}" = operators ]; then
@@ -137,8 +129,20 @@ bench_networks() {
         "$python" bench/networks/node_tests.py "$target/release/libweir.so" "$@"
         return
     fi
-    [ -e "$wheel" ] ||
-        "$python" -m pip download --quiet --no-deps --dest "$build/networks" rapidocr-onnxruntime==1.4.4
+    networks_download || die "pip cannot bring the networks"
     say "networks: a few minutes"
-    "$python" bench/networks/networks.py "$target/release/libweir.so" "$wheel" "$@"
+    "$python" bench/networks/networks.py "$target/release/libweir.so" "$networks_wheel" "$@"
+}
+
+# The program that reads pages, with its networks run by weir and by ONNX Runtime.
+bench_ocr() {
+    need_build_tools
+    need python3=python3
+    ocr_networks || die "pip cannot bring the networks"
+    networks_python numpy onnx onnxruntime && networks_download || die "pip cannot bring ONNX Runtime"
+    say "building what is compared"
+    configure "$build/bench-ocr" -DWEIR_BUILD_TESTS=OFF -DWEIR_BUILD_EXAMPLES=OFF -DWEIR_BUILD_BENCH_OCR=ON
+    cmake --build "$build/bench-ocr" --target ocr_weir ocr_elsewhere --parallel "$jobs"
+    say "ocr: a few minutes"
+    "$python" bench/ocr/ocr.py "$build/bench-ocr/bench" "$ocr_file" "$networks_wheel" examples/ocr/page.png "$@"
 }
