@@ -164,8 +164,8 @@ static weir_value add_constant(weir_graph *graph, weir_engine *engine, const cha
     return value;
 }
 
-/* A convolution goes another way for images of another size; then both halves of its result, with a margin, in a line for
- * each channel. */
+/* A convolution goes another way for images of another size; then its result twice, side by side, with a margin, in a
+ * line for each channel. */
 static weir_program *make_images(weir_engine *engine, weir_tensor_desc x) {
     weir_conv_desc same = {.struct_size = sizeof same, .padding_begin = {1, 1}, .padding_end = {1, 1}};
     weir_pooling_desc half = {.struct_size = sizeof half, .op = WEIR_POOLING_MAX, .kernel = {2, 2}, .strides = {2, 2}};

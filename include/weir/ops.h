@@ -638,7 +638,7 @@ typedef struct weir_reshape_desc {
   uint32_t rank;
   /** Reserved, 0. */
   uint32_t reserved;
-  /** The output's shape: sizes, or values of weir_reshape_dim. */
+  /** The output's shape: sizes, WEIR_RESHAPE_INFER or WEIR_RESHAPE_KEEP. */
   int64_t dims[8];
 } weir_reshape_desc;
 

@@ -26,7 +26,7 @@ pub struct weir_reshape_desc {
     pub rank: u32,
     /// Reserved, 0.
     pub reserved: u32,
-    /// The output's shape: sizes, or values of weir_reshape_dim.
+    /// The output's shape: sizes, WEIR_RESHAPE_INFER or WEIR_RESHAPE_KEEP.
     pub dims: [i64; 8],
 }
 

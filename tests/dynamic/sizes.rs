@@ -418,9 +418,19 @@ fn images_of_any_size_go_through_a_network() {
     let texts: Vec<String> = open.outputs().iter().map(|port| port.desc.text()).collect();
     assert_eq!(texts, ["f32[?,7]", "f32[?,40,?,?]", "f32[?,11,?,?]", "f32[?,8,?]"]);
     let (batches, pools) = (network(&[-1, 3, 30, 26]), all_pools());
-    for dims in IMAGES {
+    let inside = {
+        let mut graph = Graph::new("outer");
+        let x = graph.add_input("x", floats(&[-1, 3, -1, -1])).unwrap();
+        let node = graph.add_program("network", &open, &[x], 4).unwrap();
+        (0..4).for_each(|i| graph.add_output(&format!("out{i}"), node.output(i)).unwrap());
+        compiled(&graph)
+    };
+    let mut random = Random::new(1);
+    let drawn = (0..12).map(|_| [random.below(4) as i64, 3, random.below(39) as i64 + 2, random.below(39) as i64 + 2]);
+    for dims in IMAGES.into_iter().chain(drawn.collect::<Vec<_>>()) {
         let x = [filled(&dims, dims[2] as u32)];
         let expected = made(&network(&dims), &x, None).unwrap();
+        assert!(made(&inside, &x, pools[3].as_ref()).unwrap() == expected, "{dims:?} inside of another program");
         for (i, pool) in pools.iter().enumerate() {
             for _ in 0..2 {
                 assert!(made(&open, &x, pool.as_ref()).unwrap() == expected, "{dims:?}, pool {i}");
@@ -569,8 +579,8 @@ fn images_shrink_in_a_loop_and_a_choice_pads_or_pools_them() {
         let error = made(&programs[0], &[filled(&[1, 8, 9, 30], 1), turns(5)], pool.as_ref()).unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument);
         assert!(error.message().contains("shrink'"), "{error}");
-        let cause = "input 0: dimension 2 of f32[1,8,1,22] with a padding of 0 and 0 is shorter than the 3 elements of the \
-                     filters (input 1)";
+        let cause = "input 0: dimension 2 of f32[1,8,1,22] with a padding of 0 and 0 is shorter than the 3 elements \
+                     of the filters (input 1)";
         assert!(error.message().ends_with(cause), "{error}");
     }
 }
@@ -641,8 +651,8 @@ fn what_is_known_of_windows_and_movements() {
     assert_eq!(text(conv(same, 2, false), &[&[-1, -1, -1, -1], &[-1, 4, 3, 3]]), "f32[?,?,?,?]");
     let refused = "node 'x' input 1: expected f32[?,5,?,?], got f32[8,4,3,3]";
     assert_eq!(text(conv(same, 1, false), &[&[-1, 5, -1, -1], w]), refused);
-    let refused = "node 'x' input 0: dimension 3 of f32[?,4,?,2] with a padding of 0 and 0 is shorter than the 3 elements \
-                   of the filters (input 1)";
+    let refused = "node 'x' input 0: dimension 3 of f32[?,4,?,2] with a padding of 0 and 0 is shorter than the 3 \
+                   elements of the filters (input 1)";
     assert_eq!(text(conv(windows(0, 1, 0), 1, false), &[&[-1, 4, -1, 2], w]), refused);
     let refused = "node 'x' input 0: expected a multiple of 2 channels, got f32[?,3,?,?]";
     assert_eq!(text(conv(same, 2, false), &[&[-1, 3, -1, -1], w]), refused);

@@ -860,11 +860,11 @@ impl Create for Pad<'_> {
 /// The same elements, in their order, in another shape. In a graph the output takes over the memory of the input where
 /// possible, and nothing is copied; on a stream x may be its own output.
 ///
-/// Dimensions of WEIR_RESHAPE_KEEP are those of x, whatever their size; the other dimensions of x and of the output
-/// hold equally many elements. Input: x. Output: x in the shape.
+/// Dimensions of [`KEEP`](Reshape::KEEP) are those of x, whatever their size; the other dimensions of x and of the
+/// output hold equally many elements. Input: x. Output: x in the shape.
 #[derive(Clone, Debug, Default)]
 pub struct Reshape<'a> {
-    /// The output's shape: sizes, or values of weir_reshape_dim.
+    /// The output's shape: sizes, [`INFER`](Reshape::INFER) or [`KEEP`](Reshape::KEEP).
     ///
     /// How many they are: number of dimensions of the output.
     pub dims: &'a [i64],
