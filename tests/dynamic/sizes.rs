@@ -450,7 +450,7 @@ fn runs_at_once_have_images_of_their_own() {
     let open = network(&[-1, 3, -1, -1]);
     let x = IMAGES.map(|dims| filled(&dims, 5));
     let expected: Vec<_> =
-        IMAGES.iter().zip(&x).map(|(dims, x)| made(&network(dims), &[x.clone()], None).unwrap()).collect();
+        IMAGES.iter().zip(&x).map(|(dims, x)| made(&network(dims), std::slice::from_ref(x), None).unwrap()).collect();
     let pool = pools::of(2);
     std::thread::scope(|scope| {
         for thread in 0..4u64 {
