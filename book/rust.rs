@@ -83,6 +83,8 @@ impl Sources {
             ("WEIR_DIM_DYNAMIC", "[`OPEN`](crate::OPEN)"),
             ("WEIR_MAX_RANK", "[`MAX_RANK`](crate::MAX_RANK)"),
             ("WEIR_MAX_ARGS", "64"),
+            ("WEIR_RESHAPE_INFER", "[`INFER`](Reshape::INFER)"),
+            ("WEIR_RESHAPE_KEEP", "[`KEEP`](Reshape::KEEP)"),
             ("WEIR_F32", "[`DType::F32`]"),
             ("WEIR_S32", "[`DType::I32`]"),
             ("WEIR_S8", "[`DType::I8`]"),

@@ -55,8 +55,8 @@ static void rows_of_pad_reshape_and_gather(void) {
     reshape.dims[1] = -1;
     ROW(weir_kernel_create_reshape, (good.engine, &reshape, NULL, NEW(kernel)),
         INVALID, "desc->dims[1] is -1, and so is desc->dims[0]");
-    reshape.dims[1] = -2;
-    ROW(weir_kernel_create_reshape, (good.engine, &reshape, NULL, NEW(kernel)), INVALID, "desc->dims[1] is -2");
+    reshape.dims[1] = -3;
+    ROW(weir_kernel_create_reshape, (good.engine, &reshape, NULL, NEW(kernel)), INVALID, "desc->dims[1] is -3");
     reshape.rank = 9;
     ROW(weir_kernel_create_reshape, (good.engine, &reshape, NULL, NEW(kernel)), RANGE, "desc->rank is 9");
 

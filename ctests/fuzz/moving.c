@@ -255,8 +255,15 @@ static void draw_reshape(problem *p) {
         desc->dims[i] = i + 1 == desc->rank ? left : size;
         if (left > 0) left /= size;
     }
-    if (desc->rank > 0 && draw_once_in(p->d, 3)) desc->dims[draw_int(p->d, 0, desc->rank - 1)] = -1;
-    if (draw_once_in(p->d, 20)) desc->dims[draw_int(p->d, 0, 7)] = draw_int(p->d, -2, 9);
+    if (desc->rank > 0 && draw_once_in(p->d, 3)) desc->dims[draw_int(p->d, 0, desc->rank - 1)] = WEIR_RESHAPE_INFER;
+    if (draw_once_in(p->d, 3)) {
+        /* The first dimensions, and the rest in one. */
+        desc->rank = x->desc.rank + (uint32_t)draw_int(p->d, 0, 1);
+        for (uint32_t i = 0; i < desc->rank && i < WEIR_MAX_RANK; i++) {
+            desc->dims[i] = i + 1 == desc->rank ? WEIR_RESHAPE_INFER : WEIR_RESHAPE_KEEP;
+        }
+    }
+    if (draw_once_in(p->d, 20)) desc->dims[draw_int(p->d, 0, 7)] = draw_int(p->d, -3, 9);
     if (draw_once_in(p->d, 40)) desc->rank = (uint32_t)draw_int(p->d, 0, 9);
 }
 
@@ -266,15 +273,20 @@ static verdict solve_reshape(problem *p) {
     const array *x = &p->in[0];
     weir_tensor_desc like = shaped(x->desc.dtype, desc->rank, desc->dims);
     int open = -1;
-    size_t others = 1;
+    /* Elements of what is not kept. */
+    size_t from = 1, others = 1;
     for (uint32_t i = 0; i < like.rank; i++) {
-        if (like.dims[i] < -1 || (like.dims[i] == -1 && open >= 0)) return REFUSED;
-        if (like.dims[i] == -1) open = (int)i;
-        else others *= (size_t)like.dims[i];
+        int64_t dim = like.dims[i];
+        bool keeps = dim == WEIR_RESHAPE_KEEP;
+        if (dim < WEIR_RESHAPE_KEEP || (dim == WEIR_RESHAPE_INFER && open >= 0) || (keeps && i >= x->desc.rank)) return REFUSED;
+        if (dim == WEIR_RESHAPE_INFER) open = (int)i;
+        else if (!keeps) others *= (size_t)dim;
+        if (keeps) like.dims[i] = x->desc.dims[i];
+        if (i < x->desc.rank && !keeps) from *= (size_t)x->desc.dims[i];
     }
-    if (open >= 0 && (others == 0 || x->n % others != 0)) return REFUSED;
-    if (open >= 0) like.dims[open] = (int64_t)(x->n / others);
-    if (elements(&like) != x->n) return REFUSED;
+    for (uint32_t i = like.rank; i < x->desc.rank; i++) from *= (size_t)x->desc.dims[i];
+    if (open >= 0 ? others == 0 || from % others != 0 : others != from) return REFUSED;
+    if (open >= 0) like.dims[open] = (int64_t)(from / others);
     p->in_place = true;
     array *out = add_output(p, like);
     for (size_t i = 0; i < out->n; i++) put(out, i, x->v[i], 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Batches of a size that only a run knows, through kernels of weir's and a merge; and what is said of those that do not
- * fit.
+ * Batches and images of a size that only a run knows, through kernels of weir's and a merge; and what is said of those
+ * that do not fit.
  */
 
 #include <weir/control.h>
@@ -149,16 +149,107 @@ static void test_product(void) {
     weir_engine_release(engine);
 }
 
+static weir_tensor_desc image_desc(int64_t n, int64_t height, int64_t width) {
+    weir_tensor_desc desc = make_desc(WEIR_F32, 4, n, 3, height);
+    desc.dims[3] = width;
+    return desc;
+}
+
+static weir_value add_constant(weir_graph *graph, weir_engine *engine, const char *name, weir_tensor_desc desc) {
+    weir_tensor *tensor = make_tensor(engine, desc);
+    weir_value value = 0;
+    fill(tensor, 3);
+    CHECK_OK(weir_graph_add_constant(graph, name, tensor, &value));
+    weir_tensor_release(tensor);
+    return value;
+}
+
+/* A convolution goes another way for images of another size; then its result twice, side by side, with a margin, in a
+ * line for each channel. */
+static weir_program *make_images(weir_engine *engine, weir_tensor_desc x) {
+    weir_conv_desc same = {.struct_size = sizeof same, .padding_begin = {1, 1}, .padding_end = {1, 1}};
+    weir_pooling_desc half = {.struct_size = sizeof half, .op = WEIR_POOLING_MAX, .kernel = {2, 2}, .strides = {2, 2}};
+    weir_concat_desc side = {.struct_size = sizeof side, .num_inputs = 2, .axis = 3};
+    weir_pad_desc margin = {.struct_size = sizeof margin, .rank = 4, .before = {0, 0, 1, 0}, .after = {0, 0, 0, 2}};
+    weir_reshape_desc lines = {.struct_size = sizeof lines, .rank = 3};
+    weir_kernel *conv = NULL, *pooling = NULL, *concat = NULL, *pad = NULL, *reshape = NULL;
+    weir_graph *graph = make_graph("images");
+    weir_tensor_desc wide = make_desc(WEIR_F32, 4, 32, 3, 3), deep = make_desc(WEIR_F32, 4, 40, 32, 3);
+    weir_value in[2], both[2], y;
+    wide.dims[3] = deep.dims[3] = 3;
+    lines.dims[0] = lines.dims[1] = WEIR_RESHAPE_KEEP, lines.dims[2] = WEIR_RESHAPE_INFER;
+    CHECK_OK(weir_kernel_create_conv(engine, &same, NULL, &conv));
+    CHECK_OK(weir_kernel_create_pooling(engine, &half, NULL, &pooling));
+    CHECK_OK(weir_kernel_create_concat(engine, &side, NULL, &concat));
+    CHECK_OK(weir_kernel_create_pad(engine, &margin, NULL, &pad));
+    CHECK_OK(weir_kernel_create_reshape(engine, &lines, NULL, &reshape));
+    CHECK_OK(weir_graph_add_input(graph, "x", &x, &in[0]));
+    in[1] = add_constant(graph, engine, "wide", wide);
+    CHECK_OK(weir_graph_add_kernel(graph, "conv1", conv, in, 2, &in[0], 1, NULL));
+    in[1] = add_constant(graph, engine, "deep", deep);
+    both[0] = both[1] = add(graph, "conv2", conv, in, 2);
+    both[0] = both[1] = add(graph, "half", pooling, both, 1);
+    y = add(graph, "both", concat, both, 2);
+    y = add(graph, "margin", pad, &y, 1);
+    y = add(graph, "lines", reshape, &y, 1);
+    CHECK_OK(weir_graph_add_output(graph, "lines", y));
+    weir_program *program = compile(graph, engine);
+    weir_graph_destroy(graph);
+    return program;
+}
+
+static void test_images(weir_threadpool *pool) {
+    weir_engine *engine = make_engine(pool);
+    weir_program *program = make_images(engine, image_desc(WEIR_DIM_DYNAMIC, WEIR_DIM_DYNAMIC, WEIR_DIM_DYNAMIC));
+    const int64_t sizes[][3] = {{1, 4, 6}, {2, 14, 13}, {0, 9, 9}, {3, 2, 2}, {1, 24, 20}, {5, 3, 6}};
+    enum { COUNT = sizeof sizes / sizeof sizes[0] };
+    weir_tensor *in[COUNT], *want[COUNT];
+    weir_tensor *out = dynamic_tensor(engine, make_desc(WEIR_F32, 3, WEIR_DIM_DYNAMIC, 40, WEIR_DIM_DYNAMIC));
+    weir_tensor *none = make_tensor(engine, image_desc(2, 1, 9));
+    for (int i = 0; i < COUNT; i++) {
+        weir_tensor_desc x = image_desc(sizes[i][0], sizes[i][1], sizes[i][2]);
+        int64_t line = (sizes[i][1] / 2 + 1) * (sizes[i][2] / 2 * 2 + 2);
+        weir_program *known = make_images(engine, x);
+        in[i] = make_tensor(engine, x);
+        want[i] = make_tensor(engine, make_desc(WEIR_F32, 3, sizes[i][0], 40, line));
+        fill(in[i], i);
+        CHECK_OK(weir_program_run(known, NULL, &in[i], 1, &want[i], 1, NULL));
+        weir_program_release(known);
+    }
+    uint64_t before = 0;
+    for (int round = 0; round < 4; round++) {
+        if (round == 2) before = runtime_info().allocations;
+        for (int i = 0; i < COUNT; i++) {
+            weir_tensor_desc desc, expected;
+            CHECK_OK(weir_program_run(program, NULL, &in[i], 1, &out, 1, NULL));
+            CHECK_OK(weir_tensor_get_desc(out, &desc));
+            CHECK_OK(weir_tensor_get_desc(want[i], &expected));
+            CHECK(memcmp(&desc, &expected, sizeof desc) == 0);
+            CHECK(memcmp(floats(out), floats(want[i]), num_floats(out) * sizeof(float)) == 0);
+        }
+    }
+    if (pool == NULL) CHECK_EQ(runtime_info().allocations, before);
+    CHECK_CODE(weir_program_run(program, NULL, &none, 1, &out, 1, NULL), WEIR_INVALID_ARGUMENT,
+               "node 'half': input 0: dimension 2 of f32[2,40,1,9] with a padding of 0 and 0 is shorter");
+    for (int i = 0; i < COUNT; i++) weir_tensor_release(in[i]), weir_tensor_release(want[i]);
+    weir_tensor_release(out);
+    weir_tensor_release(none);
+    weir_program_release(program);
+    weir_engine_release(engine);
+}
+
 int main(void) {
     weir_runtime_info before = runtime_info();
     test_product();
     test_chooser(NULL);
+    test_images(NULL);
     for (int kind = 0; kind < POOL_KINDS; kind++) {
         for (int threads = 1; threads <= 3; threads += 2) {
             weir_threadpool *pool = NULL;
             if (kind == POOL_LATE) continue;
             test_pool *of = test_pool_create((pool_kind)kind, threads, &pool);
             test_chooser(pool);
+            test_images(pool);
             weir_threadpool_release(pool);
             test_pool_destroy(of);
         }

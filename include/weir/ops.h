@@ -535,6 +535,14 @@ typedef enum weir_pad_mode_value {
   WEIR_PAD_EDGE = 2
 } weir_pad_mode_value;
 
+/** Dimensions of a weir_reshape_desc that depend on x. */
+typedef enum weir_reshape_dim {
+  /** It follows from the number of elements; for one dimension at most. */
+  WEIR_RESHAPE_INFER = -1,
+  /** It is the dimension of x at the same place. */
+  WEIR_RESHAPE_KEEP = -2
+} weir_reshape_dim;
+
 /**
  * Transposition: dimension i of the output is dimension permutation[i] of the input.
  *
@@ -620,7 +628,8 @@ typedef struct weir_pad_desc {
  * The same elements, in their order, in another shape. In a graph the output takes over the memory of the input where
  * possible, and nothing is copied; on a stream x may be its own output.
  *
- * Input: x. Output: x in the shape.
+ * Dimensions of WEIR_RESHAPE_KEEP are those of x, whatever their size; the other dimensions of x and of the output hold
+ * equally many elements. Input: x. Output: x in the shape.
  */
 typedef struct weir_reshape_desc {
   /** sizeof(weir_reshape_desc) of the caller's header. */
@@ -629,7 +638,7 @@ typedef struct weir_reshape_desc {
   uint32_t rank;
   /** Reserved, 0. */
   uint32_t reserved;
-  /** The output's shape. One dimension may be -1: it follows from the number of elements. */
+  /** The output's shape: sizes, WEIR_RESHAPE_INFER or WEIR_RESHAPE_KEEP. */
   int64_t dims[8];
 } weir_reshape_desc;
 
@@ -704,7 +713,7 @@ weir_status weir_kernel_create_pad(weir_engine *engine,
 /**
  * Creates a reshape, see weir_reshape_desc.
  *
- * Errors: INVALID_ARGUMENT (reserved not 0, a dimension below -1, two that are -1); OUT_OF_RANGE (rank above
+ * Errors: INVALID_ARGUMENT (reserved not 0, a dimension below -2, two that are -1); OUT_OF_RANGE (rank above
  * WEIR_MAX_RANK).
  */
 WEIR_API

@@ -1018,6 +1018,10 @@ typedef enum weir_pad_mode_value {
   WEIR_PAD_REFLECT = 1,
   WEIR_PAD_EDGE = 2
 } weir_pad_mode_value;
+typedef enum weir_reshape_dim {
+  WEIR_RESHAPE_INFER = -1,
+  WEIR_RESHAPE_KEEP = -2
+} weir_reshape_dim;
 typedef struct weir_transpose_desc {
   size_t struct_size;
   uint32_t rank;

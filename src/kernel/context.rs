@@ -121,6 +121,12 @@ pub trait RunContext: Sync {
     fn make(&self, index: usize, _dims: &[i64]) -> Result<*mut u8> {
         Err(Error::internal(format!("output {index} is not open")))
     }
+
+    /// Scratch memory of so many bytes per slot, in place of that which the call has. Not for calls without open
+    /// shapes.
+    fn scratch(&self, _bytes: usize) -> Result<Scratch> {
+        Err(Error::internal("the call's scratch memory has its size"))
+    }
 }
 
 /// The call's surroundings for calls that outlive the function that began them: shared with them, and reused by later
@@ -205,6 +211,19 @@ impl<'a> KernelContext<'a> {
             None => Err(Error::out_of_range(format!("index is {index}, the call has {} outputs", self.num_outputs()))),
             Some(view) => Err(settled(index, view)),
         }
+    }
+
+    /// The same call with scratch memory of at least so many bytes per slot, as its shapes turned out to need them.
+    pub fn with_scratch(&self, bytes: usize) -> Result<KernelContext<'_>> {
+        let scratch = match self.run {
+            Some(run) if bytes > self.scratch.bytes => run.scratch(bytes)?,
+            _ => self.scratch.clone(),
+        };
+        let CallScope::Borrowed { inputs, outputs, pool, stop } = self.of else {
+            return Err(Error::internal("a call of open shapes that completes later"));
+        };
+        let of = CallScope::Borrowed { inputs, outputs, pool, stop };
+        Ok(KernelContext { tag: self.tag, born: self.born, of, scratch, failure: Mailbox::default(), run: self.run })
     }
 
     /// For successive calls that complete later.

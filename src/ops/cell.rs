@@ -33,16 +33,19 @@ pub(super) fn order(order: weir_gate_order) -> Result<weir_gate_order_value> {
 pub(super) fn check(inputs: &[Desc], gates: i64, states: usize) -> Result<Desc> {
     let matrix = |rows: i64, columns: i64| Desc::new(dtype::F32, &[rows, columns]);
     let mut patterns = [matrix(ANY_DIM, ANY_DIM); MOST_INPUTS];
-    signature::check("input", &patterns[..1], &inputs[..1])?;
-    let (rows, width) = (inputs[0].dims[0], inputs[0].dims[1]);
-    patterns[1] = matrix(rows, ANY_DIM);
-    signature::check("input", &patterns[..2], &inputs[..2])?;
-    let hidden = inputs[1].dims[1];
-    let (all, weights) = (hidden.saturating_mul(gates), 1 + states);
-    patterns[2..weights].fill(matrix(rows, hidden));
+    signature::check_fit("input", &patterns[..1], &inputs[..1])?;
+    let (mut rows, width, weights) = (inputs[0].dims[0], inputs[0].dims[1], 1 + states);
+    let mut hidden = ANY_DIM;
+    for state in 1..weights {
+        patterns[state] = matrix(rows, hidden);
+        signature::check_fit("input", &patterns[..=state], &inputs[..=state])?;
+        let [of_rows, of_hidden, ..] = inputs[state].dims;
+        (rows, hidden) = (signature::known(rows, of_rows), signature::known(hidden, of_hidden));
+    }
+    let all = if hidden == ANY_DIM { ANY_DIM } else { hidden.saturating_mul(gates) };
     patterns[weights] = matrix(all, width);
     patterns[weights + 1] = matrix(all, hidden);
     patterns[weights + 2..].fill(Desc::new(dtype::F32, &[all]));
-    signature::check("input", &patterns[..inputs.len().min(MOST_INPUTS)], inputs)?;
-    Ok(inputs[1])
+    signature::check_fit("input", &patterns[..inputs.len().min(MOST_INPUTS)], inputs)?;
+    Ok(matrix(rows, signature::known(hidden, inputs[weights + 1].dims[1])))
 }

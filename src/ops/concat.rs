@@ -35,7 +35,6 @@ pub struct Concat {
 impl Operator for Concat {
     type Desc = weir_concat_desc;
     const NAME: &'static str = "concat";
-    const IS_OPEN: bool = false;
 
     fn new(desc: &mut weir_concat_desc, _: Option<PackedShape>) -> Result<Concat> {
         let (inputs, most) = (desc.num_inputs, WEIR_MAX_ARGS as u32);
@@ -51,19 +50,25 @@ impl Operator for Concat {
 
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         let axis = signature::axis(self.axis, &inputs[0])?;
-        let mut pattern = inputs[0];
-        pattern.dims[axis] = ANY_DIM;
-        let mut sum = 0i64;
-        for (i, input) in inputs.iter().enumerate() {
-            if !pattern.matches(input) {
-                return Err(signature::mismatch("input", i, &pattern.text(), input));
-            }
-            sum = sum.checked_add(input.dims[axis]).ok_or_else(|| {
-                Error::out_of_range(format!("the inputs have more elements along axis {axis} than can be counted"))
-            })?;
-        }
         let mut output = inputs[0];
-        output.dims[axis] = sum;
-        output.check()
+        output.dims[axis] = ANY_DIM;
+        // `None`: the size of some input is open.
+        let mut sum = Some(0i64);
+        for (i, input) in inputs.iter().enumerate() {
+            if signature::check_fit("input", &[output], std::slice::from_ref(input)).is_err() {
+                return Err(signature::mismatch("input", i, &output.text(), input));
+            }
+            let sizes = output.dims.iter_mut().zip(input.dims).enumerate().filter(|(at, _)| *at != axis);
+            sizes.for_each(|(_, (dim, size))| *dim = signature::known(*dim, size));
+            let more = || {
+                Error::out_of_range(format!("the inputs have more elements along axis {axis} than can be counted"))
+            };
+            sum = match (sum, input.dims[axis]) {
+                (None, _) | (_, ANY_DIM) => None,
+                (Some(sum), size) => Some(sum.checked_add(size).ok_or_else(more)?),
+            };
+        }
+        output.dims[axis] = sum.unwrap_or(ANY_DIM);
+        output.check_open()
     }
 }

@@ -12,7 +12,7 @@ use super::axis::{Axis, EdgeMode};
 use super::check::{flags, value_of};
 use super::operator::{Operator, PackedShape, zeroed};
 use super::signature;
-use super::windows::{Windows, check_data, check_step, output, weir_data_layout, weir_data_layout_value};
+use super::windows::{Windows, check_data, check_step, weir_data_layout, weir_data_layout_value};
 use crate::base::{Desc, Result, desc::ANY_DIM, dtype};
 
 /// How the dimensions of the weights of a convolution are ordered.
@@ -86,6 +86,9 @@ pub struct weir_conv_desc {
     pub padding_end: [i64; 2],
 }
 
+/// What the taps belong to, in texts.
+const OF_FILTERS: &str = "of the filters (input 1)";
+
 /// Filters over windows, then the bias and the activation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Conv {
@@ -97,27 +100,9 @@ pub struct Conv {
 }
 
 impl Conv {
-    /// Rows and columns for these inputs, or the reason why they do not fit.
+    /// Rows and columns for inputs that fit and leave nothing open.
     pub fn axes(&self, inputs: &[Desc]) -> Result<(Axis, Axis)> {
-        let (x, weights) = (&inputs[0], &inputs[1]);
-        check_data(x)?;
-        let channels = x.dims[1];
-        if channels < 1 || channels % self.groups != 0 {
-            let expected = format!("a multiple of {} channels", self.groups);
-            return Err(signature::mismatch("input", 0, &expected, x));
-        }
-        let mut pattern = Desc::new(dtype::F32, &[ANY_DIM; 4][..x.rank as usize]);
-        pattern.dims[1] = channels / self.groups;
-        signature::check("input", &[*x, pattern], &inputs[..2])?;
-        let filters = weights.dims[0];
-        if filters < 1 || filters % self.groups != 0 {
-            let expected = format!("a multiple of {} filters", self.groups);
-            return Err(signature::mismatch("input", 1, &expected, weights));
-        }
-        if self.bias {
-            signature::check("input", &[*x, pattern, Desc::new(dtype::F32, &[filters])], inputs)?;
-        }
-        self.windows.axes(x, &weights.shape()[2..], "of the filters (input 1)")
+        self.windows.axes(&inputs[0], &inputs[1].shape()[2..], OF_FILTERS)
     }
 }
 
@@ -125,7 +110,6 @@ impl Operator for Conv {
     type Desc = weir_conv_desc;
     const NAME: &'static str = "conv";
     const DEFAULT: Option<weir_conv_desc> = Some(zeroed());
-    const IS_OPEN: bool = false;
 
     fn new(desc: &mut weir_conv_desc, _: Option<PackedShape>) -> Result<Conv> {
         let bias = flags(desc.flags, weir_conv_flags::WEIR_CONV_BIAS as u64, "desc->flags")? != 0;
@@ -153,7 +137,25 @@ impl Operator for Conv {
     }
 
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {
-        let (rows, columns) = self.axes(inputs)?;
-        output(&inputs[0], inputs[1].dims[0], (&rows, &columns))
+        let (x, weights) = (&inputs[0], &inputs[1]);
+        check_data(x)?;
+        let is_multiple = |count: i64| count == ANY_DIM || count > 0 && count % self.groups == 0;
+        let channels = x.dims[1];
+        if !is_multiple(channels) {
+            let expected = format!("a multiple of {} channels", self.groups);
+            return Err(signature::mismatch("input", 0, &expected, x));
+        }
+        let mut pattern = Desc::new(dtype::F32, &[ANY_DIM; 4][..x.rank as usize]);
+        pattern.dims[1] = if channels == ANY_DIM { ANY_DIM } else { channels / self.groups };
+        signature::check_fit("input", &[*x, pattern], &inputs[..2])?;
+        let filters = weights.dims[0];
+        if !is_multiple(filters) {
+            let expected = format!("a multiple of {} filters", self.groups);
+            return Err(signature::mismatch("input", 1, &expected, weights));
+        }
+        if self.bias {
+            signature::check_fit("input", &[*x, pattern, Desc::new(dtype::F32, &[filters])], inputs)?;
+        }
+        self.windows.output(x, filters, &weights.shape()[2..], OF_FILTERS)
     }
 }

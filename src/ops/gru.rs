@@ -52,7 +52,6 @@ impl Operator for Gru {
     type Desc = weir_gru_desc;
     const NAME: &'static str = "gru";
     const DEFAULT: Option<weir_gru_desc> = Some(zeroed());
-    const IS_OPEN: bool = false;
 
     fn new(desc: &mut weir_gru_desc, _: Option<PackedShape>) -> Result<Gru> {
         use weir_gru_flags::*;

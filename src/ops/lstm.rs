@@ -49,7 +49,6 @@ impl Operator for Lstm {
     type Desc = weir_lstm_desc;
     const NAME: &'static str = "lstm";
     const DEFAULT: Option<weir_lstm_desc> = Some(zeroed());
-    const IS_OPEN: bool = false;
 
     fn new(desc: &mut weir_lstm_desc, _: Option<PackedShape>) -> Result<Lstm> {
         let bias = flags(desc.flags, weir_lstm_flags::WEIR_LSTM_BIAS as u64, "desc->flags")? != 0;

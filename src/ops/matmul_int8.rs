@@ -98,7 +98,6 @@ impl Operator for MatmulInt8 {
     type Desc = weir_matmul_int8_desc;
     const NAME: &'static str = "matmul_int8";
     const DEFAULT: Option<weir_matmul_int8_desc> = Some(zeroed());
-    const IS_OPEN: bool = false;
 
     fn new(desc: &mut weir_matmul_int8_desc, packed: Option<PackedShape>) -> Result<MatmulInt8> {
         use weir_matmul_int8_flags::*;
@@ -168,26 +167,27 @@ impl Operator for MatmulInt8 {
         if let Some(packed) = self.packed {
             dims[of_k] = packed.k as i64;
         }
-        let mut patterns = vec![Desc::new(a.dtype, &dims[..rank])];
-        signature::check("input", &patterns, &inputs[..1])?;
+        // No allocation: this runs each time the kernel is enqueued.
+        let (mut patterns, mut count) = ([Desc::new(a.dtype, &dims[..rank]); 4], self.operands());
+        signature::check_fit("input", &patterns[..1], &inputs[..1])?;
         let k = a.dims[of_k];
         if self.packed.is_none() {
-            patterns.push(Desc::new(dtype::S8, &if self.transpose_b { [ANY_DIM, k] } else { [k, ANY_DIM] }));
-            signature::check("input", &patterns, &inputs[..2])?;
+            patterns[1] = Desc::new(dtype::S8, &if self.transpose_b { [ANY_DIM, k] } else { [k, ANY_DIM] });
+            signature::check_fit("input", &patterns[..2], &inputs[..2])?;
         }
         let n = self.width(inputs);
-        if self.bias {
-            patterns.push(Desc::new(dtype::S32, &[n]));
+        for (has, dtype) in [(self.bias, dtype::S32), (self.scales, dtype::F32)] {
+            if has {
+                patterns[count] = Desc::new(dtype, &[n]);
+                count += 1;
+            }
         }
-        if self.scales {
-            patterns.push(Desc::new(dtype::F32, &[n]));
-        }
-        signature::check("input", &patterns, inputs)?;
+        signature::check_fit("input", &patterns[..count], inputs)?;
         let mut output = Desc { dtype: self.dtype, ..*a };
         if self.transpose_a {
             output.dims[0] = a.dims[1];
         }
         output.dims[rank - 1] = n;
-        output.check()
+        output.check_open()
     }
 }

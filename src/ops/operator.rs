@@ -61,9 +61,6 @@ pub trait Operator: Copy + Debug + PartialEq + Send + Sync + 'static {
     /// The descriptor that NULL stands for; `None`: NULL is refused.
     const DEFAULT: Option<Self::Desc> = None;
 
-    /// Whether dimensions of its inputs and outputs may be known only at run time.
-    const IS_OPEN: bool = true;
-
     /// Checks a descriptor, and completes it: a member that stands for another value is set to that, and elements of
     /// arrays that do not count are set to 0. So the bytes of a descriptor identify the operator.
     fn new(desc: &mut Self::Desc, packed: Option<PackedShape>) -> Result<Self>;
@@ -86,8 +83,8 @@ pub trait Operator: Copy + Debug + PartialEq + Send + Sync + 'static {
         1
     }
 
-    /// The descriptor of each output, or the reason for refusing the inputs, worded as in `signature`. Inputs of an
-    /// operator that is open may leave dimensions open (-1), and then the output may: as far as it is known, and
-    /// without refusing shapes that may turn out to fit. Allocates nothing unless it refuses.
+    /// The descriptor of each output, or the reason for refusing the inputs, worded as in `signature`. Inputs may
+    /// leave dimensions open (-1), and then the output may: as far as it is known, and without refusing shapes that may
+    /// turn out to fit. Allocates nothing unless it refuses.
     fn output(&self, inputs: &[Desc]) -> Result<Desc>;
 }

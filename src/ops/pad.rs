@@ -8,7 +8,7 @@
 use super::check::{rank, value_of};
 use super::operator::{Operator, PackedShape};
 use super::signature;
-use crate::base::desc::MAX_RANK;
+use crate::base::desc::{ANY_DIM, MAX_RANK};
 use crate::base::{Desc, Error, Result, dtype};
 
 /// The contents of the margin of a weir_pad_desc: one of enum weir_pad_mode_value.
@@ -60,7 +60,6 @@ pub struct Pad {
 impl Operator for Pad {
     type Desc = weir_pad_desc;
     const NAME: &'static str = "pad";
-    const IS_OPEN: bool = false;
 
     fn new(desc: &mut weir_pad_desc, _: Option<PackedShape>) -> Result<Pad> {
         let rank = rank(desc.rank)?;
@@ -84,7 +83,7 @@ impl Operator for Pad {
         let input = &inputs[0];
         signature::check_rank(self.rank, input)?;
         let mut output = *input;
-        for axis in 0..self.rank {
+        for axis in (0..self.rank).filter(|&axis| input.dims[axis] != ANY_DIM) {
             let (size, before, after) = (input.dims[axis], self.before[axis], self.after[axis]);
             let (least, why) = match self.mode {
                 WEIR_PAD_CONSTANT => (0, "for a margin"),
@@ -106,7 +105,7 @@ impl Operator for Pad {
         if self.mode == WEIR_PAD_CONSTANT {
             element(self.value, input)?;
         }
-        output.check()
+        output.check_open()
     }
 }
 

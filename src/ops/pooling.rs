@@ -10,7 +10,7 @@ use super::axis::{Axis, EdgeMode};
 use super::check::{flags, value_of};
 use super::operator::{Operator, PackedShape};
 use super::signature;
-use super::windows::{Windows, check_data, output, weir_data_layout, weir_data_layout_value};
+use super::windows::{Windows, check_data, weir_data_layout, weir_data_layout_value};
 use crate::base::{Desc, Error, Result};
 
 /// The value that pooling computes from a window.
@@ -63,6 +63,9 @@ pub struct weir_pooling_desc {
     pub padding_end: [i64; 2],
 }
 
+/// What the taps belong to, in texts.
+const OF_WINDOW: &str = "of a window";
+
 /// One number for each window of each channel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pooling {
@@ -73,32 +76,22 @@ pub struct Pooling {
 }
 
 impl Pooling {
-    /// Rows and columns for this input, or the reason why they do not fit.
+    /// Rows and columns for an input that fits and leaves nothing open.
     pub fn axes(&self, x: &Desc) -> Result<(Axis, Axis)> {
-        check_data(x)?;
-        let sizes = &x.shape()[2..];
-        if self.kernel.is_none() && sizes.contains(&0) {
-            return Err(signature::mismatch("input", 0, "something to pool in each channel", x));
+        self.windows.axes(x, self.taps(x), OF_WINDOW)
+    }
+
+    fn taps<'a>(&'a self, x: &'a Desc) -> &'a [i64] {
+        match &self.kernel {
+            Some(kernel) => kernel,
+            None => &x.shape()[2..],
         }
-        let axes = sizes.len();
-        if let Some([_, second]) = self.kernel
-            && (second != 0) != (axes == 2)
-        {
-            let expected = if second == 0 { "a signal, f32[?,?,?]" } else { "an image, f32[?,?,?,?]" };
-            return Err(signature::mismatch("input", 0, &format!("{expected}, as desc->kernel says"), x));
-        }
-        let taps = match &self.kernel {
-            Some(kernel) => &kernel[..],
-            None => sizes,
-        };
-        self.windows.axes(x, taps, "of a window")
     }
 }
 
 impl Operator for Pooling {
     type Desc = weir_pooling_desc;
     const NAME: &'static str = "pooling";
-    const IS_OPEN: bool = false;
 
     fn new(desc: &mut weir_pooling_desc, _: Option<PackedShape>) -> Result<Pooling> {
         let global = flags(desc.flags, weir_pooling_flags::WEIR_POOLING_GLOBAL as u64, "desc->flags")? != 0;
@@ -124,7 +117,22 @@ impl Operator for Pooling {
     }
 
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {
-        let (rows, columns) = self.axes(&inputs[0])?;
-        output(&inputs[0], inputs[0].dims[1], (&rows, &columns))
+        let x = &inputs[0];
+        check_data(x)?;
+        let sizes = &x.shape()[2..];
+        if self.kernel.is_none() && sizes.contains(&0) {
+            return Err(signature::mismatch("input", 0, "something to pool in each channel", x));
+        }
+        if let Some([_, second]) = self.kernel
+            && (second != 0) != (sizes.len() == 2)
+        {
+            let expected = if second == 0 { "a signal, f32[?,?,?]" } else { "an image, f32[?,?,?,?]" };
+            return Err(signature::mismatch("input", 0, &format!("{expected}, as desc->kernel says"), x));
+        }
+        let mut output = self.windows.output(x, x.dims[1], self.taps(x), OF_WINDOW)?;
+        if self.kernel.is_none() {
+            output.dims[2..x.rank as usize].fill(1);
+        }
+        output.check_open()
     }
 }

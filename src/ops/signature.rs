@@ -46,6 +46,11 @@ pub fn check_fit(what: &str, patterns: &[Desc], got: &[Desc]) -> Result<()> {
     Ok(())
 }
 
+/// A dimension that two descriptors name: what one leaves open, the other may know.
+pub fn known(dim: i64, other: i64) -> i64 {
+    if dim == ANY_DIM { other } else { dim }
+}
+
 /// Refuses an input that is not f32.
 pub fn check_f32(inputs: &[Desc]) -> Result<()> {
     match inputs.iter().position(|desc| desc.dtype != dtype::F32) {

@@ -5,7 +5,7 @@
 
 use super::axis::{Axis, EdgeMode};
 use super::signature;
-use crate::base::{Desc, Error, Result, dtype};
+use crate::base::{Desc, Error, Result, desc::ANY_DIM, dtype};
 use std::fmt::Display;
 
 /// How the dimensions of images and signals are ordered.
@@ -20,7 +20,7 @@ pub enum weir_data_layout_value {
 pub type weir_data_layout = u32;
 
 /// Maximum size, stride and padding, so that no computation with them overflows.
-const MAX_STEP: i64 = 1 << 30;
+pub const MAX_STEP: i64 = 1 << 30;
 
 /// Settings of both axes as the host gave them: strides and dilations of 0 are 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -82,15 +82,27 @@ impl Windows {
     /// Rows and columns of an input [N, C, W] or [N, C, H, W] for a window of these taps. `of` names the object with
     /// the taps.
     pub(super) fn axes(&self, x: &Desc, taps: &[i64], of: &str) -> Result<(Axis, Axis)> {
-        let sizes = &x.shape()[2..];
-        if let [width] = *sizes {
-            if !self.is_of_signals() {
-                let expected = "an image, f32[?,?,?,?], as desc has strides, dilations or padding of two axes";
-                return Err(signature::mismatch("input", 0, expected, x));
-            }
-            return Ok((Axis::ONE, self.axis(0, width, taps[0], x, of)?));
+        match x.shape()[2..] {
+            [width] => Ok((Axis::ONE, self.axis(0, width, taps[0], x, of)?)),
+            _ => Ok((self.axis(0, x.dims[2], taps[0], x, of)?, self.axis(1, x.dims[3], taps[1], x, of)?)),
         }
-        Ok((self.axis(0, sizes[0], taps[0], x, of)?, self.axis(1, sizes[1], taps[1], x, of)?))
+    }
+
+    /// The output: N, channels, and the windows of each axis, as far as these are known.
+    pub(super) fn output(&self, x: &Desc, channels: i64, taps: &[i64], of: &str) -> Result<Desc> {
+        if x.rank == 3 && !self.is_of_signals() {
+            let expected = "an image, f32[?,?,?,?], as desc has strides, dilations or padding of two axes";
+            return Err(signature::mismatch("input", 0, expected, x));
+        }
+        let mut output = *x;
+        output.dims[1] = channels;
+        for (i, (&size, &taps)) in x.shape()[2..].iter().zip(taps).enumerate() {
+            output.dims[2 + i] = match [size, taps].contains(&ANY_DIM) {
+                true => ANY_DIM,
+                false => self.axis(i, size, taps, x, of)?.output as i64,
+            };
+        }
+        output.check_open()
     }
 
     fn axis(&self, i: usize, size: i64, taps: i64, x: &Desc, of: &str) -> Result<Axis> {
@@ -135,16 +147,4 @@ pub(super) fn check_data(x: &Desc) -> Result<()> {
         return Err(signature::mismatch("input", 0, "f32[N,C,W] or f32[N,C,H,W]", x));
     }
     Ok(())
-}
-
-/// The output: N, channels, and the sizes of the axes.
-pub(super) fn output(x: &Desc, channels: i64, (rows, columns): (&Axis, &Axis)) -> Result<Desc> {
-    let mut output = *x;
-    output.dims[1] = channels;
-    let rank = output.shape().len();
-    output.dims[rank - 1] = columns.output as i64;
-    if rank == 4 {
-        output.dims[2] = rows.output as i64;
-    }
-    output.check()
 }

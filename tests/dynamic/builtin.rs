@@ -15,7 +15,7 @@ use weir_core::ops::{
     Binary, Convert, Eltwise, Matmul, Norm, Quantize, Reduce, Slice, Softmax, Transpose, weir_eltwise_op_value,
 };
 
-const PLAIN: Matmul = Matmul {
+pub const PLAIN: Matmul = Matmul {
     transpose_a: false,
     transpose_b: false,
     bias: false,
@@ -27,28 +27,28 @@ const PLAIN: Matmul = Matmul {
 };
 const LAYER: Matmul = Matmul { bias: true, activation: Activation::WEIR_ACTIVATION_RELU, ..PLAIN };
 
-fn softmax(axis: i32) -> Builtin<Softmax> {
+pub fn softmax(axis: i32) -> Builtin<Softmax> {
     Builtin::new(Softmax { axis, log: false })
 }
 
-fn binary(op: weir_binary_op_value) -> Builtin<Binary> {
+pub fn binary(op: weir_binary_op_value) -> Builtin<Binary> {
     Builtin::new(Binary::of(op))
 }
 
-fn relu() -> Builtin<Eltwise> {
+pub fn relu() -> Builtin<Eltwise> {
     Builtin::new(Eltwise { op: weir_eltwise_op_value::WEIR_ELTWISE_RELU, alpha: 0.0, beta: 0.0 })
 }
 
-fn argmax(axis: i32) -> Builtin<Reduce> {
+pub fn argmax(axis: i32) -> Builtin<Reduce> {
     Builtin::new(Reduce::argmax(axis))
 }
 
-fn floats(dims: &[i64]) -> Desc {
+pub fn floats(dims: &[i64]) -> Desc {
     Desc::new(dtype::F32, dims)
 }
 
 /// Numbers between -1 and 1, the same for the same seed.
-fn filled(dims: &[i64], seed: u32) -> Ref<Tensor> {
+pub fn filled(dims: &[i64], seed: u32) -> Ref<Tensor> {
     let tensor = Tensor::create(cpu(), floats(dims)).unwrap();
     let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
     let elements = tensor.desc().elements().unwrap();
@@ -63,12 +63,12 @@ fn filled(dims: &[i64], seed: u32) -> Ref<Tensor> {
     tensor
 }
 
-fn bytes(tensor: &Tensor) -> Vec<u8> {
+pub fn bytes(tensor: &Tensor) -> Vec<u8> {
     // SAFETY: readable, and written by no run now.
     unsafe { (0..tensor.bytes()).map(|i| tensor.data().add(i).read()).collect() }
 }
 
-fn node(graph: &mut Graph, name: &str, kernel: impl Kernel + 'static, inputs: &[ValueId]) -> ValueId {
+pub fn node(graph: &mut Graph, name: &str, kernel: impl Kernel + 'static, inputs: &[ValueId]) -> ValueId {
     let kernel = BoundKernel::create(cpu(), Arc::new(kernel), &KernelOptions::default()).unwrap();
     graph.add_kernel(name, kernel, inputs, 1).unwrap().output(0)
 }

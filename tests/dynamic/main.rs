@@ -7,6 +7,7 @@ mod builtin;
 mod kit;
 mod merges;
 mod random;
+mod sizes;
 
 use build::{Builder, all_pools, check, cpu, ints, lists, open, read, run, tensor, write};
 use weir_core::base::{Code, Error, Ref, Result};

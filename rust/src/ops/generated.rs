@@ -860,10 +860,11 @@ impl Create for Pad<'_> {
 /// The same elements, in their order, in another shape. In a graph the output takes over the memory of the input where
 /// possible, and nothing is copied; on a stream x may be its own output.
 ///
-/// Input: x. Output: x in the shape.
+/// Dimensions of [`KEEP`](Reshape::KEEP) are those of x, whatever their size; the other dimensions of x and of the
+/// output hold equally many elements. Input: x. Output: x in the shape.
 #[derive(Clone, Debug, Default)]
 pub struct Reshape<'a> {
-    /// The output's shape. One dimension may be -1: it follows from the number of elements.
+    /// The output's shape: sizes, [`INFER`](Reshape::INFER) or [`KEEP`](Reshape::KEEP).
     ///
     /// How many they are: number of dimensions of the output.
     pub dims: &'a [i64],

@@ -1,13 +1,14 @@
 //! weir's own operators, each as a struct of its settings, for [`Kernel::new`](crate::Kernel::new).
 //!
 //! ```
-//! use weir::{Engine, Kernel, TensorDesc, ops};
+//! use weir::{Engine, Kernel, OPEN, TensorDesc, ops};
 //!
 //! let cpu = Engine::cpu()?;
 //! let product = Kernel::new(&cpu, &ops::Matmul { transpose_b: true, ..Default::default() })?;
 //! let sums = Kernel::new(&cpu, &ops::Reduce { axes: &[-1], ..ops::Reduce::new(ops::ReduceOp::Sum) })?;
-//! let flat = Kernel::new(&cpu, &ops::Reshape { dims: &[-1] })?;
+//! let rows = Kernel::new(&cpu, &ops::Reshape { dims: &[ops::Reshape::KEEP, ops::Reshape::INFER] })?;
 //! assert_eq!(sums.infer(&[TensorDesc::of::<f32>(&[3, 4])])?, [TensorDesc::of::<f32>(&[3])]);
+//! assert_eq!(rows.infer(&[TensorDesc::of::<f32>(&[OPEN, 4, 5])])?, [TensorDesc::of::<f32>(&[OPEN, 20])]);
 //! # Ok::<(), weir::Error>(())
 //! ```
 //!
@@ -62,6 +63,14 @@ impl PackedWeights {
         // SAFETY: a new reference.
         unsafe { PackedWeights::from_raw(raw) }
     }
+}
+
+impl Reshape<'_> {
+    /// A dimension that follows from the number of elements; one at most.
+    pub const INFER: i64 = -1;
+
+    /// A dimension that is that of the input at the same place.
+    pub const KEEP: i64 = -2;
 }
 
 /// The numbers of a list as an array of C, zeros behind it. `len` is that of the operator's first list.

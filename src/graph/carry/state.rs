@@ -10,7 +10,7 @@ use super::merged::Merged;
 use super::orders::{ABSENT, DEADLINE, FIGURES, INDEPENDENT, Orders, SERIAL};
 use super::queue::WorkQueue;
 use super::ready_set::ReadySet;
-use crate::base::{Code, Desc, Error, Ref, Result};
+use crate::base::{Code, Desc, Error, Ref, Result, dtype};
 use crate::graph::loops::ring::Ring;
 use crate::graph::plan::{Place, Plan};
 use crate::kernel::{Frame, RunContext, Scratch, Stop};
@@ -112,6 +112,8 @@ pub struct RunState {
     /// Its device memory and streams.
     pub(in crate::graph) frame: Option<Arc<Frame>>,
     scratch: Box<[(MemoryBlock, usize)]>,
+    /// Scratch memory of each node with open shapes, as large as its calls turned out to need it.
+    pub(in crate::graph) open_scratch: Box<[ValueSlot]>,
     slots: usize,
 
     pub(in crate::graph) counters: Counters,
@@ -236,6 +238,9 @@ impl RunState {
             _arena: arena,
             frame: frame.clone(),
             scratch,
+            open_scratch: heap::filled(plan.dynamics.nodes.len(), "a run's scratch", || {
+                ValueSlot::new(Desc::new(dtype::U8, &[0]))
+            })?,
             slots,
             counters,
             merges,

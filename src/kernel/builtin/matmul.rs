@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::{Builtin, BuiltinOperation, LEAST_NS, elements, input};
-use crate::base::desc::{ANY_DIM, MAX_RANK};
+use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Result, dtype};
 use crate::kernel::vector::activation;
 use crate::kernel::vector::convert::Stored;
@@ -15,9 +15,6 @@ use crate::kernel::{KernelContext, Outputs};
 use crate::memory::{Bf16, BytesMut, F16};
 use crate::ops::Operator;
 use crate::ops::matmul::{Matmul, leading, sides};
-
-/// From this size on the scratch memory no longer grows.
-const LARGE: usize = 1 << 20;
 
 /// A batch dimension: strides of A and B from one product to the next.
 #[derive(Clone, Copy, Default)]
@@ -114,27 +111,10 @@ impl Builtin<Matmul> {
 
 impl BuiltinOperation for Builtin<Matmul> {
     fn scratch_bytes(&self, inputs: &[Desc], output: &Desc) -> usize {
-        if inputs.iter().chain([output]).all(Desc::is_concrete) {
-            let plan = self.plan(inputs, output);
-            return match self.element(&inputs[0]) {
-                dtype::F32 => plan.shape.batch_scratch_bytes(plan.count),
-                _ => halves::scratch_bytes(&plan.shape, plan.count),
-            };
-        }
-        // Larger sizes need no more scratch memory than this.
-        let size = |side: i64| if side == ANY_DIM { LARGE } else { side as usize };
-        let (_, k) = sides(&inputs[0], self.transpose_a);
-        let (_, n) = sides(&self.right(inputs), self.transpose_b);
-        let shape = GemmShape {
-            m: LARGE,
-            n: size(n),
-            k: size(k),
-            transpose_a: self.transpose_a,
-            transpose_b: self.transpose_b,
-        };
+        let plan = self.plan(inputs, output);
         match self.element(&inputs[0]) {
-            dtype::F32 => shape.batch_scratch_bytes(LARGE),
-            _ => halves::most_scratch_bytes(&shape),
+            dtype::F32 => plan.shape.batch_scratch_bytes(plan.count),
+            _ => halves::scratch_bytes(&plan.shape, plan.count),
         }
     }
 

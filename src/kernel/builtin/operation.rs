@@ -2,10 +2,11 @@
 //! compiled and for those known only at run time.
 //!
 //! For open dimensions (-1) each call asks the operator again with the actual shapes; that checks whether they fit, and
-//! gives the output's size. Arithmetic only ever sees known shapes that fit.
+//! gives the outputs' and the scratch memory's size. Arithmetic only ever sees known shapes that fit.
 #![forbid(unsafe_code)]
 
 use super::packed::Packed;
+use crate::abi::weir_limit::WEIR_MAX_ARGS;
 use crate::base::{Desc, Error, Result, dtype};
 use crate::device::Relation;
 use crate::kernel::vector::conv::PackedFilters;
@@ -16,8 +17,8 @@ use crate::ops::Operator;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Maximum number of inputs of an operator that takes open dimensions.
-const MOST_INPUTS: usize = 5;
+/// Number of inputs that all operators but a large concatenation get by with.
+const FEW_INPUTS: usize = 8;
 
 /// An operator on the processor.
 #[derive(Clone, Debug)]
@@ -27,13 +28,13 @@ pub struct Builtin<O> {
     pub(super) isa: Isa,
     /// Packed B of a product.
     pub(super) weights: Option<Arc<Packed>>,
-    /// Packed weights of a convolution that never change.
-    pub(super) filters: Option<Arc<PackedFilters>>,
+    /// Weights of a convolution that never change, packed for each algorithm that images may come to.
+    pub(super) filters: Arc<[PackedFilters]>,
 }
 
 impl<O: Operator> Builtin<O> {
     pub fn new(operator: O) -> Builtin<O> {
-        Builtin { operator, isa: Isa::best(), weights: None, filters: None }
+        Builtin { operator, isa: Isa::best(), weights: None, filters: Arc::default() }
     }
 
     /// For an operator that was made for packed weights of this shape.
@@ -42,8 +43,8 @@ impl<O: Operator> Builtin<O> {
     }
 
     /// The same operator with weights that were packed for it.
-    pub(super) fn with_filters(&self, filters: PackedFilters) -> Builtin<O> {
-        Builtin { filters: Some(Arc::new(filters)), ..self.clone() }
+    pub(super) fn with_filters(&self, filters: Vec<PackedFilters>) -> Builtin<O> {
+        Builtin { filters: filters.into(), ..self.clone() }
     }
 
     #[cfg(test)]
@@ -62,7 +63,7 @@ impl<O> Deref for Builtin<O> {
 
 /// The arithmetic of an operator: a pure function of tensors.
 pub trait BuiltinOperation: Send + Sync {
-    /// Scratch memory per slot in bytes; for open dimensions, enough for any size.
+    /// Scratch memory per slot in bytes. All dimensions are known.
     fn scratch_bytes(&self, _inputs: &[Desc], _output: &Desc) -> usize {
         0
     }
@@ -113,12 +114,12 @@ where
     }
 
     fn scratch_bytes(&self, inputs: &[Desc], outputs: &[Desc]) -> usize {
-        BuiltinOperation::scratch_bytes(self, inputs, &outputs[0])
+        // Of open dimensions each call says it (`settled`).
+        if is_known(inputs, outputs) { BuiltinOperation::scratch_bytes(self, inputs, &outputs[0]) } else { 0 }
     }
 
     fn cost_ns(&self, inputs: &[Desc], outputs: &[Desc]) -> u64 {
-        let is_known = inputs.iter().chain(outputs).all(Desc::is_concrete);
-        if is_known { BuiltinOperation::cost_ns(self, inputs, &outputs[0]) } else { 0 }
+        if is_known(inputs, outputs) { BuiltinOperation::cost_ns(self, inputs, &outputs[0]) } else { 0 }
     }
 
     fn in_place(&self) -> bool {
@@ -139,29 +140,48 @@ where
     }
 
     fn is_open(&self) -> bool {
-        O::IS_OPEN
+        true
     }
 
     fn compute(&self, context: &KernelContext<'_>, mut outputs: Outputs<'_>) -> Result<()> {
-        if context.is_open() {
-            settle(&self.operator, context, &mut outputs)?;
+        if !context.is_open() {
+            return BuiltinOperation::compute(self, context, outputs);
         }
-        BuiltinOperation::compute(self, context, outputs)
+        let bytes = match context.inputs().len() {
+            ..=FEW_INPUTS => settled::<O, FEW_INPUTS>(self, context, &mut outputs)?,
+            _ => settled::<O, { WEIR_MAX_ARGS as usize }>(self, context, &mut outputs)?,
+        };
+        BuiltinOperation::compute(self, &context.with_scratch(bytes)?, outputs)
     }
 }
 
-/// Checks the actual shapes of a call, and allocates its output.
-fn settle(operator: &impl Operator, context: &KernelContext<'_>, outputs: &mut Outputs<'_>) -> Result<()> {
-    let mut descs = [Desc::new(dtype::F32, &[]); MOST_INPUTS];
+fn is_known(inputs: &[Desc], outputs: &[Desc]) -> bool {
+    inputs.iter().chain(outputs).all(Desc::is_concrete)
+}
+
+/// Checks the actual shapes of a call of at most `N` inputs, and allocates its outputs. Returns the scratch memory per
+/// slot that it needs, in bytes.
+fn settled<O: Operator, const N: usize>(
+    kernel: &Builtin<O>,
+    context: &KernelContext<'_>,
+    outputs: &mut Outputs<'_>,
+) -> Result<usize>
+where
+    Builtin<O>: BuiltinOperation,
+{
+    let mut descs = [Desc::new(dtype::F32, &[]); N];
     for (desc, view) in descs.iter_mut().zip(context.inputs()) {
         *desc = *view.desc();
     }
-    let output = operator.output(&descs[..context.inputs().len()])?;
-    let declared = outputs.desc(0);
-    if !declared.is_concrete() {
-        outputs.allocate(context, 0, output.shape())?;
-    } else if *declared != output {
-        return Err(Error::internal(format!("output 0 was to be {}, and is {}", declared.text(), output.text())));
+    let inputs = &descs[..context.inputs().len()];
+    let output = kernel.operator.output(inputs)?;
+    for i in 0..outputs.count() {
+        let declared = outputs.desc(i);
+        if !declared.is_concrete() {
+            outputs.allocate(context, i, output.shape())?;
+        } else if *declared != output {
+            return Err(Error::internal(format!("output {i} was to be {}, and is {}", declared.text(), output.text())));
+        }
     }
-    Ok(())
+    Ok(BuiltinOperation::scratch_bytes(kernel, inputs, &output))
 }

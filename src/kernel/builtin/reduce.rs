@@ -164,18 +164,12 @@ fn larger(total: f64, eps: f64) -> f64 {
 impl BuiltinOperation for Builtin<Reduce> {
     fn scratch_bytes(&self, inputs: &[Desc], _output: &Desc) -> usize {
         // `output` has refused invalid axes.
-        let plan = inputs[0].is_concrete().then(|| self.plan(&inputs[0]).ok());
-        fn bytes<R: Reduction>(plan: Option<Option<ReductionPlan>>) -> usize {
-            match plan {
-                Some(plan) => plan.map_or(0, |plan| plan.scratch_bytes::<R>()),
-                None => ReductionPlan::most_scratch_bytes::<R>(),
-            }
-        }
+        let Ok(plan) = self.plan(&inputs[0]) else { return 0 };
         match (self.gives_places(), Self::is_whole(&inputs[0])) {
-            (true, true) => bytes::<WholeIndex<i64, true>>(plan),
-            (true, false) => bytes::<ExtremeIndex<true>>(plan),
-            (false, true) => bytes::<WholeFold<SumOfWhole, i64>>(plan),
-            (false, false) => bytes::<Fold<Sum>>(plan),
+            (true, true) => plan.scratch_bytes::<WholeIndex<i64, true>>(),
+            (true, false) => plan.scratch_bytes::<ExtremeIndex<true>>(),
+            (false, true) => plan.scratch_bytes::<WholeFold<SumOfWhole, i64>>(),
+            (false, false) => plan.scratch_bytes::<Fold<Sum>>(),
         }
     }
 

@@ -384,25 +384,3 @@ fn matmul_refuses_what_does_not_fit() {
     let huge = refusal(&Builtin::new(PLAIN), &[f32s(&[1 << 40, 1]), f32s(&[1, 1 << 40])]);
     assert_eq!(huge, "f32[1099511627776,1099511627776] has more elements than memory can hold");
 }
-
-#[test]
-fn open_matmul_has_scratch_for_every_size() {
-    let sizes = [0, 1, 3, 12, 47, 48, 49, 63, 64, 200, 511, 512, 513, 1024, 1025, 4096, 100_003];
-    let scratch = |a: &[i64], b: &[i64]| {
-        let inputs = [f32s(a), f32s(b)];
-        BuiltinOperation::scratch_bytes(&Builtin::new(PLAIN), &inputs, &Builtin::new(PLAIN).output(&inputs).unwrap())
-    };
-    for n in sizes {
-        for k in sizes {
-            let by_rows = sizes.map(|m| scratch(&[m, k], &[k, n]));
-            assert!(by_rows.iter().all(|&bytes| bytes <= scratch(&[-1, k], &[k, n])), "n {n}, k {k}");
-            assert!(by_rows.iter().all(|&bytes| bytes <= scratch(&[-1, -1, -1, -1], &[-1, -1])), "n {n}, k {k}");
-            let by_columns = sizes.map(|m| scratch(&[n, k], &[k, m]));
-            assert!(by_columns.iter().all(|&bytes| bytes <= scratch(&[n, k], &[k, -1])), "m {n}, k {k}");
-        }
-    }
-    for (m, n) in [(1, 1), (7, 300), (500, 64)] {
-        let by_depth = sizes.map(|k| scratch(&[m, k], &[k, n]));
-        assert!(by_depth.iter().all(|&bytes| bytes <= scratch(&[m, -1], &[-1, n])), "m {m}, n {n}");
-    }
-}

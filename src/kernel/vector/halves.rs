@@ -76,14 +76,6 @@ pub fn scratch_bytes(shape: &GemmShape, count: usize) -> usize {
     cut.floats(&MicroKernels::best()).iter().sum::<usize>() * size_of::<f32>()
 }
 
-/// The maximum for any number of rows, columns and products.
-pub fn most_scratch_bytes(shape: &GemmShape) -> usize {
-    let (depth, stretches) = stretches(shape.k);
-    let (rows, columns) = TILES[0];
-    let cut = HalvesTiling { depth, stretches, rows, columns, down: 1, tiles: 1 };
-    cut.floats(&MicroKernels::best()).iter().sum::<usize>() * size_of::<f32>()
-}
-
 /// Computes `count` products of one shape into `c`, one result below the other.
 pub fn compute<'a, T: Stored, U: Stored>(
     shape: &GemmShape,

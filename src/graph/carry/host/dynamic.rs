@@ -9,7 +9,7 @@ use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::engine::Tensor;
 use crate::graph::carry::state::RunState;
 use crate::graph::plan::{DynamicNode, Merge, Port, Write};
-use crate::kernel::{Frame, KernelContext, Outputs, RunContext, settled};
+use crate::kernel::{Frame, KernelContext, Outputs, RunContext, Scratch, settled};
 use crate::memory::{MemoryBlock, Tag, ValueSlot, View};
 use crate::sync::Mutex;
 use crate::threadpool::ThreadPool;
@@ -20,6 +20,7 @@ use std::sync::Arc;
 struct OpenOutputs<'a> {
     state: &'a RunState,
     node: &'a DynamicNode,
+    scratch: &'a ValueSlot,
     views: &'a [View],
     /// The last refusal: its text is better than the status that the kernel makes of it.
     refused: Mutex<Option<Error>>,
@@ -67,6 +68,23 @@ impl RunContext for OpenOutputs<'_> {
             error.within(format_args!("node '{}'", self.state.plan().name_of(self.node.node)))
         })
     }
+
+    fn scratch(&self, bytes: usize) -> Result<Scratch> {
+        let (state, slots) = (self.state, self.state.workers());
+        let all = Scratch::stride(bytes)
+            .checked_mul(slots)
+            .and_then(|all| i64::try_from(all).ok())
+            .ok_or_else(|| Error::out_of_range(format!("scratch of {bytes} bytes x {slots} slots")))?;
+        let more = |bytes: usize| {
+            let what = format!("scratch of node '{}'", state.plan().name_of(self.node.node));
+            state.plan().engines[0].memory().allocate(bytes, Tag::text(what))
+        };
+        // SAFETY: the slot is the node's, of which one call at a time runs; and that asks once.
+        let data = unsafe { self.scratch.allocate(Desc::new(dtype::U8, &[all]), &more) }?;
+        let data = data.ok_or_else(|| Error::internal("a call that asks for scratch memory twice"))?;
+        // SAFETY: as above; the slot has it until the node's next call begins.
+        Ok(unsafe { Scratch::new(data, bytes, slots) })
+    }
 }
 
 impl RunState {
@@ -99,7 +117,10 @@ impl RunState {
             // SAFETY: as above; without memory it has no bytes yet.
             unsafe { self.args[write.arg as usize].reshape(data, if data.is_null() { 0 } else { bytes }, desc) };
         }
-        let outputs = OpenOutputs { state: self, node, views, refused: Mutex::default() };
+        let own = &self.open_scratch[index];
+        // SAFETY: the node's, whose last call is over.
+        unsafe { own.begin() };
+        let outputs = OpenOutputs { state: self, node, scratch: own, views, refused: Mutex::default() };
         let scratch = self.scratch(kernel.scratch);
         // SAFETY: as of `compute_with`; slots give memory that nobody else has.
         let result = unsafe {

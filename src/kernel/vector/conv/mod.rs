@@ -64,8 +64,18 @@ pub fn packed(isa: Isa, conv: &ConvShape, weights: &[f32]) -> Result<Option<Pack
     }
 }
 
+/// As `packed`, for images of any size up to that which `conv` says.
+pub fn packed_for_smaller(isa: Isa, conv: &ConvShape, weights: &[f32]) -> Result<Vec<PackedFilters>> {
+    let mut all: Vec<_> = packed(isa, conv, weights)?.into_iter().collect();
+    if let ConvAlgorithm::Winograd | ConvAlgorithm::Product = conv.way() {
+        let lanes = FilterRegisters::of(isa).lanes;
+        all.push(PackedFilters::new(isa, lanes, conv.groups, conv.filters, weights)?);
+    }
+    Ok(all)
+}
+
 /// Whether weights were packed for this shape.
-fn fits(isa: Isa, conv: &ConvShape, packed: &PackedFilters) -> bool {
+pub fn fits(isa: Isa, conv: &ConvShape, packed: &PackedFilters) -> bool {
     let depth = if conv.way() == ConvAlgorithm::Winograd { winograd::depth(conv) } else { conv.depth() };
     packed.fits(FilterRegisters::of(isa).lanes, conv.groups, conv.filters, depth)
 }

@@ -216,11 +216,6 @@ impl ReductionPlan {
         if self.parts == 1 { 0 } else { self.items * self.parts * self.width() * size_of::<R::Partial>() }
     }
 
-    /// The most scratch memory that a plan of any shape needs.
-    pub const fn most_scratch_bytes<R: Reduction>() -> usize {
-        MOST_PARTS * WIDTH * size_of::<R::Partial>()
-    }
-
     /// Number of partial results of an item.
     fn width(&self) -> usize {
         self.columns.map_or(1, |width| width.min(WIDTH))
