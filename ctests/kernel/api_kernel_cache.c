@@ -329,11 +329,18 @@ static void test_families(void) {
     FAMILY(pad, .rank = 8, .before = {1}, .mode = WEIR_PAD_EDGE);
     FAMILY(reshape, .rank = 1, .dims = {-1});
     FAMILY(gather, .axis = 1);
+    FAMILY(gather_elements, .axis = 1);
+    FAMILY(gather_nd, .batch_dims = 1);
+    FAMILY(scatter, .mode = WEIR_SCATTER_ND);
+    FAMILY(one_hot, .depth = 3);
     FAMILY(reduce, .op = WEIR_REDUCE_MEAN, .num_axes = 1);
     FAMILY(norm, .op = WEIR_NORM_LAYER, .axis = -1);
+    FAMILY(lrn, .size = 5);
     FAMILY(cumsum, .axis = 1);
+    FAMILY(topk, .k = 3);
     FAMILY(conv, .strides = {2, 2});
     FAMILY(pooling, .op = WEIR_POOLING_MAX, .flags = WEIR_POOLING_GLOBAL);
+    FAMILY(resize, .scales = {2, 2});
     FAMILY(lstm, .flags = WEIR_LSTM_BIAS);
     FAMILY(gru, .flags = WEIR_GRU_BIAS);
     CHECK_EQ(cache().entries, families);

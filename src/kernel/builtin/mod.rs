@@ -12,6 +12,7 @@ mod conv;
 mod convert;
 mod cumsum;
 mod eltwise;
+mod lrn;
 mod matmul;
 mod matmul_int8;
 pub mod movement;
@@ -21,8 +22,10 @@ mod packed;
 mod pooling;
 mod quantize;
 mod reduce;
+mod resize;
 mod select;
 mod softmax;
+mod topk;
 
 pub use operation::{Builtin, BuiltinOperation};
 pub use packed::Packed;

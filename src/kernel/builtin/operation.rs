@@ -109,7 +109,7 @@ where
     }
 
     fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
-        Ok(vec![self.operator.output(inputs)?; self.operator.num_outputs()])
+        (0..self.operator.num_outputs()).map(|index| self.operator.output_at(inputs, index)).collect()
     }
 
     fn scratch_bytes(&self, inputs: &[Desc], outputs: &[Desc]) -> usize {
@@ -150,18 +150,21 @@ where
     }
 }
 
-/// Checks the actual shapes of a call, and allocates its output.
+/// Checks the actual shapes of a call, and allocates its outputs.
 fn settle(operator: &impl Operator, context: &KernelContext<'_>, outputs: &mut Outputs<'_>) -> Result<()> {
     let mut descs = [Desc::new(dtype::F32, &[]); MOST_INPUTS];
     for (desc, view) in descs.iter_mut().zip(context.inputs()) {
         *desc = *view.desc();
     }
-    let output = operator.output(&descs[..context.inputs().len()])?;
-    let declared = outputs.desc(0);
-    if !declared.is_concrete() {
-        outputs.allocate(context, 0, output.shape())?;
-    } else if *declared != output {
-        return Err(Error::internal(format!("output 0 was to be {}, and is {}", declared.text(), output.text())));
+    for index in 0..outputs.count() {
+        let output = operator.output_at(&descs[..context.inputs().len()], index)?;
+        let declared = outputs.desc(index);
+        if !declared.is_concrete() {
+            outputs.allocate(context, index, output.shape())?;
+        } else if *declared != output {
+            let (declared, output) = (declared.text(), output.text());
+            return Err(Error::internal(format!("output {index} was to be {declared}, and is {output}")));
+        }
     }
     Ok(())
 }
