@@ -237,22 +237,10 @@ def _global_pool(g, call):
 
 @form("LRN")
 def _lrn(g, call):
-    """Sums over neighbouring channels are averages of windows over an image whose rows are the channels."""
-    x, size = call.inputs[0], call.get("size")
-    alpha, beta, bias = call.get("alpha", 1e-4), call.get("beta", 0.75), call.get("bias", 1.0)
-    channels = x.shape[1]
-    y = eltwise(g, "SQUARE", in_f32(g, x))
-    y = reshape(g, y, (x.shape[0], 1, channels, x.size // (x.shape[0] * channels)))
-    before = (size - 1) // 2
-    begin, end = [before, 0], [size - 1 - before, 0]
-    y = pooling(g, "AVERAGE", y, [size, 1], [1, 1], [1, 1], begin, end, y.shape[2:])
-    y = eltwise(g, "LINEAR", reshape(g, y, x.shape), alpha, bias)
-    if beta == 0.75:  # by roots, which are faster than a power
-        root = eltwise(g, "POW", y, 1.0, -0.5)
-        y = binary(g, "MUL", root, eltwise(g, "SQRT", root))
-    else:
-        y = eltwise(g, "POW", y, 1.0, -beta)
-    return binary(g, "MUL", x, convert_type(g, y, x.dtype))
+    x, defaults = call.inputs[0], {"size": 0, "alpha": 1e-4, "beta": 0.75, "bias": 1.0}
+    require(x.dtype in FLOATS, f"normalisation of type {x.dtype}")
+    return g.kernel("lrn", {name: call.get(name, value) for name, value in defaults.items()}, [x], x.dtype, x.shape)
+
 
 @form("ConvInteger", "QLinearConv")
 def _conv_integer(g, call):

@@ -126,9 +126,10 @@ class Graph:
         return self.kernels(operator, members, inputs, dtype, [shape], kind)[0]
 
     def kernels(self, operator, members, inputs, dtype, shapes, kind=None):
-        """A kernel with several outputs."""
-        for shape in shapes:
-            self.desc(dtype, shape)  # refuses what weir has no type for
+        """A kernel with several outputs, of one type or of one each."""
+        dtypes = dtype if isinstance(dtype, list) else [dtype] * len(shapes)
+        for of, shape in zip(dtypes, shapes):
+            self.desc(of, shape)  # refuses what weir has no type for
         numbers = [self.use(value) for value in inputs]
         weir = self.weir
         desc = sized(getattr(weir, f"weir_{operator}_desc"))
@@ -147,7 +148,7 @@ class Graph:
             self.graph, name.encode(), kernel, values, len(numbers), outputs, len(outputs), None
         )
         weir.weir_kernel_release(kernel)
-        return [Value(dtype, tuple(map(int, shape)), id=output) for shape, output in zip(shapes, outputs)]
+        return [Value(of, tuple(map(int, shape)), id=output) for of, shape, output in zip(dtypes, shapes, outputs)]
 
     def compile(self, inputs, outputs, statistics=False):
         weir = self.weir
