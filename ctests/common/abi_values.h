@@ -335,6 +335,7 @@ VALUE(WEIR_PADDING_REFLECT, 1);
 
 /* weir_conv_flags */
 VALUE(WEIR_CONV_BIAS, 1);
+VALUE(WEIR_CONV_TRANSPOSE_BIAS, 1);
 
 /* weir_pooling_op_value */
 VALUE(WEIR_POOLING_MAX, 1);

@@ -213,6 +213,84 @@ static void draw_cell(problem *p, int gates, int states, bool bias) {
     for (int i = 0; bias && i < 2; i++) add_input(p, vector_desc(gates * hidden), NORMAL);
 }
 
+/* ---- Transposed convolution -------------------------------------------------------------------- */
+
+static void draw_conv_transpose(problem *p) {
+    weir_conv_transpose_desc *desc = &p->desc.conv_transpose;
+    bool image = draw_once_in(p->d, 2);
+    *desc = (weir_conv_transpose_desc){.struct_size = sizeof *desc, .flags = draw_bits(p->d) & 1};
+    desc->activation = draw_once_in(p->d, 3) ? (weir_activation)draw_int(p->d, 0, 5) : 0;
+    draw_steps(p->d, image ? 2 : 1, desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, 2);
+    int64_t groups = draw_once_in(p->d, 2) ? 1 : draw_int(p->d, 1, 4);
+    int64_t most = draw_once_in(p->d, 5) ? 20 : 4;
+    desc->groups = groups == 1 && draw_once_in(p->d, 2) ? 0 : groups;
+    if (draw_once_in(p->d, 60)) desc->groups = draw_int(p->d, -1, 3);
+    int64_t x[4] = {draw_int(p->d, 0, 3), draw_int(p->d, 1, most) * groups}, w[4] = {x[1], draw_int(p->d, 1, most)};
+    for (int i = 2; i < (image ? 4 : 3); i++) {
+        w[i] = draw_int(p->d, 1, 5);
+        x[i] = draw_int(p->d, draw_once_in(p->d, 60) ? 0 : 1, image ? 9 : 60);
+        if (draw_once_in(p->d, 3)) desc->more[i - 2] = draw_int(p->d, 0, 2);
+    }
+    add_input(p, shaped(WEIR_F32, image ? 4 : 3, x), NORMAL);
+    add_input(p, shaped(WEIR_F32, image ? 4 : 3, w), NORMAL);
+    if (desc->flags) add_input(p, vector_desc(w[1] * groups), NORMAL);
+}
+
+static verdict solve_conv_transpose(problem *p) {
+    const weir_conv_transpose_desc *desc = &p->desc.conv_transpose;
+    int64_t groups = desc->groups == 0 ? 1 : desc->groups;
+    if (p->num_in != 2 + desc->flags || groups < 1 || desc->activation > 5) return REFUSED;
+    if (!in_steps(desc->strides) || !in_steps(desc->dilations)) return REFUSED;
+    const weir_tensor_desc *x = &p->in[0].desc, *w = &p->in[1].desc;
+    bool image = x->rank == 4;
+    for (size_t i = 0; i < p->num_in; i++) if (p->in[i].desc.dtype != WEIR_F32) return REFUSED;
+    if ((x->rank != 3 && !image) || w->rank != x->rank || x->dims[1] % groups != 0 || w->dims[0] != x->dims[1]) return REFUSED;
+    if (x->dims[1] == 0 || w->dims[1] == 0) return EITHER;
+    int64_t all = w->dims[1] * groups, stride[2] = {1, 1}, dilation[2] = {1, 1}, begin[2] = {0, 0};
+    int64_t from[2] = {1, 1}, to[2] = {1, 1}, taps[2] = {1, 1};
+    if (desc->flags && !is_shape(&p->in[2].desc, WEIR_F32, 1, all)) return REFUSED;
+    if (!image && (desc->strides[1] || desc->dilations[1] || desc->padding_begin[1] || desc->padding_end[1] || desc->more[1])) return REFUSED;
+    for (uint32_t i = 2; i < x->rank; i++) {
+        uint32_t k = image ? i - 2 : 1, at = i - 2;
+        if (desc->strides[at] > 0) stride[k] = desc->strides[at];
+        if (desc->dilations[at] > 0) dilation[k] = desc->dilations[at];
+        begin[k] = desc->padding_begin[at], from[k] = x->dims[i], taps[k] = w->dims[i];
+        to[k] = (from[k] - 1) * stride[k] + (taps[k] - 1) * dilation[k] + 1 + desc->more[at] - begin[k] - desc->padding_end[at];
+        if (from[k] < 1 || taps[k] < 1 || to[k] < 0) return REFUSED;
+    }
+    int64_t dims[4] = {x->dims[0], all, image ? to[0] : to[1], to[1]};
+    array *out = add_output(p, shaped(WEIR_F32, x->rank, dims));
+    if (out == NULL) return EITHER;
+    double *sums = fuzz_alloc(out->n * sizeof *sums), *sizes = fuzz_alloc(out->n * sizeof *sizes);
+    for (size_t i = 0; i < out->n; i++) {
+        sums[i] = desc->flags ? p->in[2].v[(int64_t)i / (to[0] * to[1]) % all] : 0;
+        sizes[i] = fabs(sums[i]);
+    }
+    for (size_t i = 0; i < p->in[0].n && out->n > 0; i++) {
+        int64_t column = (int64_t)i % from[1], row = (int64_t)i / from[1] % from[0];
+        int64_t plane = (int64_t)i / (from[0] * from[1]), channel = plane % x->dims[1], image_no = plane / x->dims[1];
+        int64_t weights = w->dims[1] * taps[0] * taps[1];
+        for (int64_t k = 0; k < weights; k++) {
+            int64_t o = k / (taps[0] * taps[1]) + channel / (x->dims[1] / groups) * w->dims[1];
+            int64_t r = row * stride[0] + k / taps[1] % taps[0] * dilation[0] - begin[0];
+            int64_t c = column * stride[1] + k % taps[1] * dilation[1] - begin[1];
+            if (r < 0 || r >= to[0] || c < 0 || c >= to[1]) continue;
+            size_t at = (size_t)(((image_no * all + o) * to[0] + r) * to[1] + c);
+            double product = p->in[0].v[i] * p->in[1].v[channel * weights + k];
+            sums[at] += product, sizes[at] += fabs(product);
+        }
+    }
+    for (size_t i = 0; i < out->n; i++) {
+        double error = 2e-6 * sizes[i] + 1e-9, y = activated(desc->activation, sums[i], &error);
+        put(out, i, y, error);
+    }
+    return RIGHT;
+}
+
+static weir_status create_conv_transpose(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_conv_transpose(engine, &p->desc.conv_transpose, NULL, out);
+}
+
 /* ---- Resizing ---------------------------------------------------------------------------------- */
 
 static void draw_resize(problem *p) {
@@ -425,5 +503,5 @@ static weir_status create_gru(weir_engine *engine, problem *p, weir_kernel **out
 }
 
 #define FAMILY(name) {#name, draw_##name, solve_##name, create_##name}
-const family windows_families[] = {FAMILY(conv), FAMILY(pooling), FAMILY(resize), FAMILY(lstm), FAMILY(gru),
+const family windows_families[] = {FAMILY(conv), FAMILY(conv_transpose), FAMILY(pooling), FAMILY(resize), FAMILY(lstm), FAMILY(gru),
                                    {NULL, NULL, NULL, NULL}};

@@ -339,6 +339,7 @@ static void test_families(void) {
     FAMILY(cumsum, .axis = 1);
     FAMILY(topk, .k = 3);
     FAMILY(conv, .strides = {2, 2});
+    FAMILY(conv_transpose, .strides = {2, 2});
     FAMILY(pooling, .op = WEIR_POOLING_MAX, .flags = WEIR_POOLING_GLOBAL);
     FAMILY(resize, .scales = {2, 2});
     FAMILY(lstm, .flags = WEIR_LSTM_BIAS);

@@ -556,6 +556,17 @@ OFFSET(weir_conv_desc, dilations, 56);
 OFFSET(weir_conv_desc, padding_begin, 72);
 OFFSET(weir_conv_desc, padding_end, 88);
 
+SIZE(weir_conv_transpose_desc, 112);
+OFFSET(weir_conv_transpose_desc, struct_size, 0);
+OFFSET(weir_conv_transpose_desc, flags, 8);
+OFFSET(weir_conv_transpose_desc, data_layout, 16);
+OFFSET(weir_conv_transpose_desc, activation, 20);
+OFFSET(weir_conv_transpose_desc, groups, 24);
+OFFSET(weir_conv_transpose_desc, strides, 32);
+OFFSET(weir_conv_transpose_desc, dilations, 48);
+OFFSET(weir_conv_transpose_desc, padding_begin, 64);
+OFFSET(weir_conv_transpose_desc, padding_end, 80);
+OFFSET(weir_conv_transpose_desc, more, 96);
 SIZE(weir_pooling_desc, 104);
 OFFSET(weir_pooling_desc, struct_size, 0);
 OFFSET(weir_pooling_desc, flags, 8);

@@ -1240,6 +1240,12 @@ typedef enum weir_conv_flags {
   WEIR_CONV_BIAS = 1
 } weir_conv_flags;
 
+/** Flags of weir_conv_transpose_desc. */
+typedef enum weir_conv_transpose_flags {
+  /** A third input, bias[O], is added to each channel. */
+  WEIR_CONV_TRANSPOSE_BIAS = 1
+} weir_conv_transpose_flags;
+
 /** The value that pooling computes from a window. */
 typedef enum weir_pooling_op_value {
   /** The greatest element; NaN if there is one; -infinity for a window without elements. */
@@ -1352,6 +1358,39 @@ typedef struct weir_conv_desc {
   int64_t padding_end[2];
 } weir_conv_desc;
 
+/**
+ * Transposed convolution of signals [N, C, W] or images [N, C, H, W] in f32: each element, times the weights of its
+ * channel, is added to the window of the output that a convolution with these settings would have made it of; then the
+ * bias, then the activation.
+ *
+ * Inputs: x; weights [C, O / groups, KW] or [C, O / groups, KH, KW]; with WEIR_CONV_TRANSPOSE_BIAS bias[O]. Output:
+ * [N, O, OW] or [N, O, OH, OW], where OW = (W - 1) * stride + (KW - 1) * dilation + 1 + more - begin - end.
+ *
+ * Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
+ */
+typedef struct weir_conv_transpose_desc {
+  /** sizeof(weir_conv_transpose_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_conv_transpose_flags. */
+  uint64_t flags;
+  /** How x and the output are ordered. */
+  weir_data_layout data_layout;
+  /** The function applied to each element of the output. */
+  weir_activation activation;
+  /** Number of groups that the channels are divided into; 0 = 1. Both C and O are multiples of it. */
+  int64_t groups;
+  /** Distance from one window to the next, in elements; 0 = 1. */
+  int64_t strides[2];
+  /** Distance from one tap to the next, in elements; 0 = 1. */
+  int64_t dilations[2];
+  /** Elements that are left out of the output in front. */
+  int64_t padding_begin[2];
+  /** Elements that are left out of the output behind. */
+  int64_t padding_end[2];
+  /** Elements that the output has more behind: what a stride of the convolution left over. */
+  int64_t more[2];
+} weir_conv_transpose_desc;
+
 /** A kind of pooling: one of enum weir_pooling_op_value. */
 typedef uint32_t weir_pooling_op;
 
@@ -1431,6 +1470,19 @@ weir_status weir_kernel_create_conv(weir_engine *engine,
                                     const weir_conv_desc *desc,
                                     const weir_kernel_options *options,
                                     weir_kernel **out_kernel);
+
+/**
+ * Creates a transposed convolution, see weir_conv_transpose_desc. Shapes are checked when it is enqueued or
+ * compiled. NULL desc = no bias, no padding, strides of 1.
+ *
+ * Errors: INVALID_ARGUMENT (unknown flags, layout or activation); OUT_OF_RANGE (negative or enormous numbers).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_conv_transpose(weir_engine *engine,
+                                              const weir_conv_transpose_desc *desc,
+                                              const weir_kernel_options *options,
+                                              weir_kernel **out_kernel);
 
 /**
  * Creates a pooling, see weir_pooling_desc. Shapes are checked when it is enqueued or compiled.

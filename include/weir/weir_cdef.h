@@ -1267,6 +1267,9 @@ typedef enum weir_padding_value {
 typedef enum weir_conv_flags {
   WEIR_CONV_BIAS = 1
 } weir_conv_flags;
+typedef enum weir_conv_transpose_flags {
+  WEIR_CONV_TRANSPOSE_BIAS = 1
+} weir_conv_transpose_flags;
 typedef enum weir_pooling_op_value {
   WEIR_POOLING_MAX = 1,
   WEIR_POOLING_AVERAGE = 2,
@@ -1315,6 +1318,18 @@ typedef struct weir_conv_desc {
   int64_t padding_begin[2];
   int64_t padding_end[2];
 } weir_conv_desc;
+typedef struct weir_conv_transpose_desc {
+  size_t struct_size;
+  uint64_t flags;
+  weir_data_layout data_layout;
+  weir_activation activation;
+  int64_t groups;
+  int64_t strides[2];
+  int64_t dilations[2];
+  int64_t padding_begin[2];
+  int64_t padding_end[2];
+  int64_t more[2];
+} weir_conv_transpose_desc;
 typedef uint32_t weir_pooling_op;
 typedef struct weir_pooling_desc {
   size_t struct_size;
@@ -1344,6 +1359,10 @@ weir_status weir_kernel_create_conv(weir_engine *engine,
                                     const weir_conv_desc *desc,
                                     const weir_kernel_options *options,
                                     weir_kernel **out_kernel);
+weir_status weir_kernel_create_conv_transpose(weir_engine *engine,
+                                              const weir_conv_transpose_desc *desc,
+                                              const weir_kernel_options *options,
+                                              weir_kernel **out_kernel);
 weir_status weir_kernel_create_pooling(weir_engine *engine,
                                        const weir_pooling_desc *desc,
                                        const weir_kernel_options *options,

@@ -178,6 +178,60 @@ impl Create for Conv {
     }
 }
 
+/// Transposed convolution of signals \[N, C, W\] or images \[N, C, H, W\] in f32: each element, times the weights of
+/// its channel, is added to the window of the output that a convolution with these settings would have made it of; then
+/// the bias, then the activation.
+///
+/// Inputs: x; weights \[C, O / groups, KW\] or \[C, O / groups, KH, KW\]; with [`bias`](ConvTranspose::bias) bias\[O\].
+/// Output: \[N, O, OW\] or \[N, O, OH, OW\], where OW = (W - 1) \* stride + (KW - 1) \* dilation + 1 + more - begin -
+/// end.
+///
+/// Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
+#[derive(Clone, Debug, Default)]
+pub struct ConvTranspose {
+    /// A third input, bias\[O\], is added to each channel.
+    pub bias: bool,
+    /// How x and the output are ordered.
+    pub data_layout: DataLayout,
+    /// The function applied to each element of the output.
+    pub activation: Activation,
+    /// Number of groups that the channels are divided into; 0 = 1. Both C and O are multiples of it.
+    pub groups: i64,
+    /// Distance from one window to the next, in elements; 0 = 1.
+    pub strides: [i64; 2],
+    /// Distance from one tap to the next, in elements; 0 = 1.
+    pub dilations: [i64; 2],
+    /// Elements that are left out of the output in front.
+    pub padding_begin: [i64; 2],
+    /// Elements that are left out of the output behind.
+    pub padding_end: [i64; 2],
+    /// Elements that the output has more behind: what a stride of the convolution left over.
+    pub more: [i64; 2],
+}
+
+impl Operator for ConvTranspose {
+    const NAME: &'static str = "conv_transpose";
+}
+
+impl Create for ConvTranspose {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_conv_transpose_desc {
+            struct_size: size_of::<ffi::weir_conv_transpose_desc>(),
+            flags: bits(&[(self.bias, 1)]),
+            data_layout: self.data_layout as u32,
+            activation: self.activation as u32,
+            groups: self.groups,
+            strides: self.strides,
+            dilations: self.dilations,
+            padding_begin: self.padding_begin,
+            padding_end: self.padding_end,
+            more: self.more,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_conv_transpose(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
 /// Pooling of signals \[N, C, W\] or images \[N, C, H, W\] in f32, channel by channel. Input: x. Output: \[N, C, OW\]
 /// or \[N, C, OH, OW\], as large as that of a convolution with such windows.
 ///

@@ -9,6 +9,7 @@ mod binary;
 mod broadcast;
 mod cell;
 mod conv;
+mod conv_transpose;
 mod convert;
 mod cumsum;
 mod eltwise;
