@@ -8,11 +8,11 @@ from onnx import helper
 
 import onnx_rewriting
 from onnx_blocks import (
-    S64, binary, compare, concat, constant, expand, from_start, gather, number, pad, part, rearranged, reduce, require,
-    reshape, select, slice_of, transpose,
+    NUMBERS, S32, S64, U64, concat, constant, convert_type, expand, fitted, gather, number, pad, part, rearranged,
+    require, reshape, select, slice_of, transpose, value_of,
 )
 from onnx_forms import form
-from onnx_graph import Refusal
+from onnx_graph import HELD, Refusal, held
 
 
 @form("Reshape")
@@ -209,29 +209,22 @@ def _gather(g, call):
 
 @form("GatherElements")
 def _gather_elements(g, call):
-    x, axis = call.inputs[0], call.get("axis", 0) % call.inputs[0].rank
-    indices = from_start(g, call.inputs[1], x.shape[axis])
-    steps = [math.prod(x.shape[a + 1 :]) for a in range(x.rank)]
-    grid = numpy.indices(indices.shape)
-    base = sum((grid[a] * steps[a] for a in range(x.rank) if a != axis), numpy.zeros(indices.shape, int))
-    places = binary(g, "MUL", indices, number(steps[axis], indices.dtype))
-    return gather(g, reshape(g, x, (x.size,)), binary(g, "ADD", places, number(base, indices.dtype)), 0)
+    x, indices = call.inputs
+    members = {"axis": call.get("axis", 0), "flags": g.weir.WEIR_GATHER_ELEMENTS_FROM_END}
+    return g.kernel("gather_elements", members, [x, as_indices(g, indices)], x.dtype, indices.shape)
 
 
 @form("GatherND")
 def _gather_nd(g, call):
-    x, batch = call.inputs[0], call.get("batch_dims", 0)
-    count = call.inputs[1].shape[-1]
-    lengths = x.shape[batch : batch + count]
-    rest = x.shape[batch + count :]
-    require(x.size and call.inputs[1].size, "nothing to gather")
-    steps = [math.prod(lengths[i + 1 :]) for i in range(count)]
-    places = binary(g, "MUL", from_start(g, call.inputs[1], lengths), number(steps, S64))
-    places = reduce(g, "SUM", places, [places.rank - 1], False)
-    rows = numpy.arange(math.prod(x.shape[:batch])).reshape(*x.shape[:batch], *[1] * (places.rank - batch))
-    places = binary(g, "ADD", places, number(rows * math.prod(lengths), S64))
-    table = reshape(g, x, (x.size // math.prod(rest), *rest))
-    return gather(g, table, places, 0)
+    x, indices = call.inputs
+    batch, depth = call.get("batch_dims", 0), indices.shape[-1]
+    members = {"batch_dims": batch, "flags": g.weir.WEIR_GATHER_ND_FROM_END}
+    shape = (*indices.shape[:-1], *x.shape[batch + depth :])
+    return g.kernel("gather_nd", members, [x, as_indices(g, indices)], x.dtype, shape)
+
+
+def as_indices(g, x):
+    return x if x.dtype in (S32, S64) else convert_type(g, x, S64)
 
 
 def by_places(g, call, moved):
@@ -275,42 +268,17 @@ def _tensor_scatter(g, call):
 
 @form("ScatterElements", "ScatterND", "Scatter")
 def _scatter(g, call):
-    reduction = call.get("reduction", "none")
-    x, updates = call.inputs[0], call.inputs[2]
-    targets = scatter_targets(call, x, updates).reshape(-1)
-    y, flat = reshape(g, x, (x.size,)), reshape(g, updates, (updates.size,))
-    if reduction == "none":
-        places = numpy.arange(x.size)
-        places[targets] = x.size + numpy.arange(targets.size)
-        return reshape(g, rearranged(g, concat(g, [y, flat], 0), places), x.shape)
-    op = {"add": "ADD", "mul": "MUL", "max": "MAX", "min": "MIN"}[reduction]
-    # Updates of one place one after the other.
-    order, seen = numpy.zeros(targets.size, int), {}
-    for i, target in enumerate(targets):
-        order[i] = seen[target] = seen.get(target, -1) + 1
-    for turn in range(order.max(initial=-1) + 1):
-        chosen = numpy.flatnonzero(order == turn)
-        places, touched = numpy.zeros(x.size, int), numpy.zeros(x.size, bool)
-        places[targets[chosen]], touched[targets[chosen]] = chosen, True
-        y = select(g, constant(touched), binary(g, op, y, rearranged(g, flat, places)), y)
-    return reshape(g, y, x.shape)
-
-
-def scatter_targets(call, x, updates):
-    """The flat place in x of each update."""
-    indices = call.known(1).astype(numpy.int64)
-    if call.op == "ScatterND":
-        count = indices.shape[-1]
-        lengths = numpy.asarray(x.shape[:count])
-        indices = numpy.where(indices < 0, indices + lengths, indices)
-        rest = math.prod(x.shape[count:])
-        steps = [math.prod(x.shape[i + 1 : count]) for i in range(count)]
-        rows = (indices * steps).sum(-1)
-        return (rows[..., None] * rest + numpy.arange(rest)).reshape(updates.shape)
-    axis = call.get("axis", 0) % x.rank
-    grid = list(numpy.indices(indices.shape))
-    grid[axis] = numpy.where(indices < 0, indices + x.shape[axis], indices)
-    return numpy.ravel_multi_index(grid, x.shape)
+    (x, indices, updates), weir = call.inputs, g.weir
+    reduction, by_element = call.get("reduction", "none"), call.op != "ScatterND"
+    require(reduction == "none" or x.dtype in NUMBERS or x.dtype in HELD and x.dtype != U64, f"reduction of {x.dtype}")
+    members = {
+        "flags": weir.WEIR_SCATTER_FROM_END,
+        "mode": weir.WEIR_SCATTER_ELEMENTS if by_element else weir.WEIR_SCATTER_ND,
+        "reduction": value_of(reduction.upper(), weir, "SCATTER"),
+        "axis": call.get("axis", 0) if by_element else 0,
+    }
+    y = g.kernel("scatter", members, [x, as_indices(g, indices), updates], held(x.dtype), x.shape)
+    return fitted(g, y, x.dtype)
 
 
 @form("OneHot")
@@ -318,9 +286,6 @@ def _one_hot(g, call):
     indices, values = call.inputs[0], call.inputs[2]
     depth = int(call.known(1).reshape(-1)[0])
     axis = call.get("axis", -1) % (indices.rank + 1)
-    indices = reshape(g, indices, (*indices.shape[:axis], 1, *indices.shape[axis:]))
-    indices = select(g, compare(g, "LT", indices, 0), binary(g, "ADD", indices, number(depth, indices.dtype)), indices)
-    places = numpy.arange(depth).reshape([-1 if a == axis else 1 for a in range(indices.rank)])
-    hot = binary(g, "EQ", indices, number(places, indices.dtype))
-    off, on = (reshape(g, part(g, values, 0, i, i + 1), ()) for i in range(2))
-    return select(g, hot, on, off)
+    members = {"axis": axis, "depth": depth, "flags": g.weir.WEIR_ONE_HOT_FROM_END}
+    shape = (*indices.shape[:axis], depth, *indices.shape[axis:])
+    return g.kernel("one_hot", members, [as_indices(g, indices), values], values.dtype, shape)

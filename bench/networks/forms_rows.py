@@ -2,6 +2,7 @@
 """Forms of operators that combine elements along axes: products, reductions, normalisation, sums, and quantization,
 whose scales may belong to an axis."""
 
+import dataclasses
 import math
 
 import ml_dtypes
@@ -9,9 +10,9 @@ import numpy
 from onnx import helper
 
 from onnx_blocks import (
-    BYTES, F32, FLOATS, MAX_STEPS, S32, S64, U8, along, as_held, binary, compare, concat, convert_type, cumsum, eltwise,
-    expand, flip, gather, in_f32, matmul, matmul_int8, norm, number, part, reduce, require, reshape, select, softmax,
-    transpose,
+    BYTES, F32, FLOATS, MAX_STEPS, NUMBERS, S32, S64, U8, U64, along, as_held, binary, compare, concat, convert_type,
+    cumsum, eltwise, expand, flip, gather, in_f32, matmul, matmul_int8, norm, number, part, reduce, require, reshape,
+    select, softmax,
 )
 from onnx_forms import form
 from onnx_graph import constant, held
@@ -342,25 +343,17 @@ def _cumsum(g, call):
 
 @form("TopK")
 def _top_k(g, call):
-    """Each element's rank is the number of those before it; the element of each rank is looked for."""
     x, count = call.inputs[0], int(call.known(1).reshape(-1)[0]) if call.version >= 10 else call.get("k")
-    axis, op = call.get("axis", -1) % x.rank, "GT" if call.get("largest", 1) else "LT"
-    length = x.shape[axis]
-    require(length <= MAX_STEPS, "a long axis")
-    order = [a for a in range(x.rank) if a != axis] + [axis]
-    y = transpose(g, x, order)
-    rows = reshape(g, y, (y.size // length, length))
-    mine, others = reshape(g, rows, (*rows.shape, 1)), reshape(g, rows, (rows.shape[0], 1, length))
-    earlier = constant(numpy.tri(length, length, -1, dtype=bool))  # among equals
-    before = select(g, earlier, binary(g, op.replace("T", "E"), others, mine), binary(g, op, others, mine))
-    rank = reduce(g, "SUM", convert_type(g, before, S32), [2])
-    at_rank = binary(g, "EQ", rank, number(numpy.arange(count), S32))  # rows, elements, ranks
-    chosen = reduce(g, "ARGMAX", at_rank, [1], False)
-    base = constant((numpy.arange(rows.shape[0], dtype=S64) * length).reshape(-1, 1))
-    values = gather(g, reshape(g, rows, (rows.size,)), binary(g, "ADD", chosen, base), 0)
-    shape = (*y.shape[:-1], count)
-    back = [order.index(a) for a in range(x.rank)]
-    return [transpose(g, reshape(g, v, shape), back) for v in (values, chosen)]
+    axis, weir = call.get("axis", -1) % x.rank, g.weir
+    require(held(x.dtype) in NUMBERS, f"order of type {x.dtype}")
+    least = number(-(2**63), S64)  # from there on bits of u64 have the order of s64
+    y = binary(g, "ADD", as_held(x), least) if x.dtype == U64 else x
+    flags = weir.WEIR_TOPK_S64_INDICES | (0 if call.get("largest", 1) else weir.WEIR_TOPK_LEAST)
+    shape = [count if a == axis else dim for a, dim in enumerate(x.shape)]
+    members = {"axis": axis, "k": count, "flags": flags}
+    values, places = g.kernels("topk", members, [y], [y.dtype, S64], [shape, shape])
+    values = binary(g, "ADD", values, least) if x.dtype == U64 else values
+    return dataclasses.replace(values, dtype=x.dtype), places
 
 
 @form("DFT")

@@ -10,8 +10,8 @@ import onnx.reference
 from onnx import helper
 
 from onnx_blocks import (
-    F32, FLOATS, S32, along, binary, compare, concat, convert_type, eltwise, gather, in_f32, matmul,
-    number, pad, part, polynomial, require, reshape, select, slice_of, spread, transpose,
+    BYTES, F32, FLOATS, S32, along, binary, compare, concat, convert_type, eltwise, gather, in_f32, matmul,
+    number, pad, part, polynomial, require, reshape, select, slice_of, spread, transpose, value_of,
 )
 from onnx_forms import form
 from onnx_graph import constant
@@ -19,9 +19,49 @@ from onnx_graph import constant
 
 @form("Resize", "Upsample")
 def _resize(g, call):
-    """One axis after the other: rows by their indices, or times the matrix of the interpolation."""
+    """The last two axes at once, others one after the other; what weir has no kernel for by indices or matrices."""
     x = call.inputs[0]
     scales, sizes, axes = resize_scales(call, x)
+    line = Line(call, 1, 1.0, 1, 0.0, 1.0)
+    if line.mode == "tf_crop_and_resize" or call.get("antialias", 0):
+        return resize_otherwise(g, call, x, scales, sizes, axes)
+    changed = [axis for axis in range(x.rank) if sizes[axis] != x.shape[axis] or scales[axis] != 1]
+    mode = {"nearest": "NEAREST", "linear": "LINEAR", "bilinear": "LINEAR", "cubic": "CUBIC"}[call.get("mode", "nearest")]
+    require(mode == "NEAREST" or x.dtype in FLOATS | BYTES, f"interpolation of type {x.dtype}")
+    a = call.get("cubic_coeff_a", -0.75)
+    require(a != 0, "a cubic coefficient of 0")
+    weir = g.weir
+    members = {
+        "flags": weir.WEIR_RESIZE_EXCLUDE_OUTSIDE if call.get("exclude_outside", 0) else 0,
+        "mode": value_of(mode, weir, "RESIZE"),
+        "coordinates": value_of(line.mode.upper(), weir, "RESIZE"),
+        "rounding": value_of(line.rounding.removeprefix("round_").upper(), weir, "RESIZE"),
+        "cubic": a,
+    }
+    if line.mode == "align_corners" and any(sizes[axis] != scales[axis] * x.shape[axis] for axis in changed):
+        # ONNX has the corners of an output that is no whole number of elements long.
+        members["coordinates"] = weir.WEIR_RESIZE_ASYMMETRIC
+        corners = [(scale * dim - 1, dim - 1, size) for scale, dim, size in zip(scales, x.shape, sizes)]
+        scales = [long / short if long * short and size > 1 else 1.0 for long, short, size in corners]
+    last = [axis for axis in changed if axis >= x.rank - 2]
+    steps = [last] if len(last) == 2 else [[axis] for axis in last]
+    steps += [[axis] for axis in changed if axis < x.rank - 2]
+    y = in_f32(g, x) if len(steps) > 1 and mode != "NEAREST" and x.dtype in FLOATS else x
+    for step in steps:
+        shape = [sizes[axis] if axis in step else dim for axis, dim in enumerate(y.shape)]
+        # A single axis is the height of images as wide as what follows it.
+        first, wide = step[0], math.prod(y.shape[step[0] + 1 :])
+        images = y if len(step) == 2 else reshape(g, y, (math.prod(y.shape[:first]), y.shape[first], wide))
+        turned = (*images.shape[:-2], *shape[-2:]) if len(step) == 2 else (images.shape[0], sizes[first], wide)
+        # Scales that are those of the sizes are not said, so that places are exact.
+        said = [0.0 if scales[axis] == sizes[axis] / x.shape[axis] else scales[axis] for axis in step]
+        both = {"sizes": [sizes[axis] for axis in step], "scales": said}
+        y = reshape(g, g.kernel("resize", {**members, **both}, [images], y.dtype, turned), shape)
+    return convert_type(g, y, x.dtype)
+
+
+def resize_otherwise(g, call, x, scales, sizes, axes):
+    """One axis after the other: rows by their indices, or times the matrix of the interpolation."""
     regions = [(0.0, 1.0)] * x.rank
     if call.get("coordinate_transformation_mode") == "tf_crop_and_resize":
         ends = call.known(1).reshape(2, -1)

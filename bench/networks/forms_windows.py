@@ -93,15 +93,35 @@ def _conv_transpose(g, call):
     outputs = weights.shape[1] * groups
     bias = in_f32(g, call.inputs[2]) if call.has(2) else None
     activation = call.get("activation", "NONE")
-    exact = groups == 1 and rank == 2 and kernel == tuple(strides) and sizes == full and not any(begin)
-    if exact and bias is None or exact and bias.array is not None:
-        return convert_type(g, by_pixels(g, x, weights, bias, kernel, activation), call.inputs[0].dtype)
-    # As a convolution of x with zeros between its elements, by the mirrored weights.
+    after = [f + e - b - size for f, e, b, size in zip(full, extra, begin, sizes)]
+    if rank > 2 or min(begin) < 0:
+        y = by_zeros(g, x, weights, bias, (strides, dilations, begin, sizes, groups, activation))
+        return convert_type(g, y, call.inputs[0].dtype)
+    weir, inputs = g.weir, [x, weights] + ([bias] if bias else [])
+    members = {
+        "flags": weir.WEIR_CONV_TRANSPOSE_BIAS if bias else 0,
+        "activation": value_of(activation, weir, "ACTIVATION"),
+        "groups": groups,
+        "strides": strides,
+        "dilations": dilations,
+        "padding_begin": begin,
+        "padding_end": [max(a, 0) for a in after],
+        "more": [e + max(-a, 0) for e, a in zip(extra, after)],
+    }
+    y = g.kernel("conv_transpose", members, inputs, F32, (x.shape[0], outputs, *sizes))
+    return convert_type(g, y, call.inputs[0].dtype)
+
+
+def by_zeros(g, x, weights, bias, settings):
+    """As a convolution of x with zeros between its elements, by the mirrored weights."""
+    strides, dilations, begin, sizes, groups, activation = settings
+    rank, kernel = x.rank - 2, weights.shape[2:]
+    spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations)]
     split = (groups, weights.shape[0] // groups, weights.shape[1], *kernel)
     mirrored = reshape(g, weights, split)
     axes = range(3, 3 + rank)
     mirrored = transpose(g, mirrored, [0, 2, 1, *axes])
-    mirrored = reshape(g, mirrored, (outputs, weights.shape[0] // groups, *kernel))
+    mirrored = reshape(g, mirrored, (weights.shape[1] * groups, weights.shape[0] // groups, *kernel))
     mirrored = flip(g, mirrored, range(2, 2 + rank))
     for axis, stride in enumerate(strides, 2):
         x = spread(g, x, axis, stride)
@@ -110,20 +130,7 @@ def _conv_transpose(g, call):
     cut = [(max(-b, 0), dim - max(-a, 0)) for b, a, dim in zip(before, after, x.shape[2:])]
     x = slice_of(g, x, [0, 0, *(c[0] for c in cut)], [*x.shape[:2], *(c[1] for c in cut)])
     before, after = ([max(margin, 0) for margin in side] for side in (before, after))
-    y = conv(g, x, mirrored, bias, [1] * rank, dilations, before, after, sizes, groups, activation)
-    return convert_type(g, y, call.inputs[0].dtype)
-
-
-def by_pixels(g, x, weights, bias, kernel, activation):
-    """Windows that do not overlap: a product for each pixel, whose results are put in their places."""
-    channels, outputs = weights.shape[:2]
-    (height, width), (rows, columns) = x.shape[2:], kernel
-    flat = reshape(g, transpose(g, weights, [1, 2, 3, 0]), (outputs * rows * columns, channels, 1, 1))
-    bias = constant(numpy.repeat(bias.array, rows * columns)) if bias else None
-    y = conv(g, x, flat, bias, [1, 1], [1, 1], [0, 0], [0, 0], [height, width], 1, activation)
-    y = reshape(g, y, (x.shape[0], outputs, rows, columns, height, width))
-    y = transpose(g, y, [0, 1, 4, 2, 5, 3])
-    return reshape(g, y, (x.shape[0], outputs, height * rows, width * columns))
+    return conv(g, x, mirrored, bias, [1] * rank, dilations, before, after, sizes, groups, activation)
 
 
 def pooling(g, op, x, kernel, strides, dilations, begin, end, sizes):
@@ -237,22 +244,10 @@ def _global_pool(g, call):
 
 @form("LRN")
 def _lrn(g, call):
-    """Sums over neighbouring channels are averages of windows over an image whose rows are the channels."""
-    x, size = call.inputs[0], call.get("size")
-    alpha, beta, bias = call.get("alpha", 1e-4), call.get("beta", 0.75), call.get("bias", 1.0)
-    channels = x.shape[1]
-    y = eltwise(g, "SQUARE", in_f32(g, x))
-    y = reshape(g, y, (x.shape[0], 1, channels, x.size // (x.shape[0] * channels)))
-    before = (size - 1) // 2
-    begin, end = [before, 0], [size - 1 - before, 0]
-    y = pooling(g, "AVERAGE", y, [size, 1], [1, 1], [1, 1], begin, end, y.shape[2:])
-    y = eltwise(g, "LINEAR", reshape(g, y, x.shape), alpha, bias)
-    if beta == 0.75:  # by roots, which are faster than a power
-        root = eltwise(g, "POW", y, 1.0, -0.5)
-        y = binary(g, "MUL", root, eltwise(g, "SQRT", root))
-    else:
-        y = eltwise(g, "POW", y, 1.0, -beta)
-    return binary(g, "MUL", x, convert_type(g, y, x.dtype))
+    x, defaults = call.inputs[0], {"size": 0, "alpha": 1e-4, "beta": 0.75, "bias": 1.0}
+    require(x.dtype in FLOATS, f"normalisation of type {x.dtype}")
+    return g.kernel("lrn", {name: call.get(name, value) for name, value in defaults.items()}, [x], x.dtype, x.shape)
+
 
 @form("ConvInteger", "QLinearConv")
 def _conv_integer(g, call):

@@ -156,12 +156,6 @@ def rearranged(g, x, places):
     return reshape(g, gather(g, flat, constant(places.reshape(-1).astype(S32)), 0), places.shape)
 
 
-def from_start(g, indices, length):
-    """Indices from -length to length - 1 as indices from 0 on; lengths may be an array."""
-    require(indices.dtype in (S32, S64), f"indices of type {indices.dtype}")
-    return select(g, compare(g, "LT", indices, 0), binary(g, "ADD", indices, number(length, indices.dtype)), indices)
-
-
 # ---- Elementwise ----
 
 

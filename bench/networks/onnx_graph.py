@@ -135,9 +135,10 @@ class Graph:
         return self.kernels(operator, members, inputs, dtype, [shape], kind)[0]
 
     def kernels(self, operator, members, inputs, dtype, shapes, kind=None):
-        """A kernel with several outputs."""
-        for shape in shapes:
-            self.desc(dtype, shape)  # refuses what weir has no type for
+        """A kernel with several outputs, of one type or of one each."""
+        dtypes = dtype if isinstance(dtype, list) else [dtype] * len(shapes)
+        for of, shape in zip(dtypes, shapes):
+            self.desc(of, shape)  # refuses what weir has no type for
         numbers = [self.use(value) for value in inputs]
         desc = sized(getattr(self.weir, f"weir_{operator}_desc"))
         for member, value in members.items():
@@ -146,7 +147,7 @@ class Graph:
             else:
                 setattr(desc, member, value)
         outputs = self.add_kernel(operator, desc, numbers, len(shapes), kind or operator)
-        return [Value(dtype, tuple(map(int, shape)), id=output) for shape, output in zip(shapes, outputs)]
+        return [Value(of, tuple(map(int, shape)), id=output) for of, shape, output in zip(dtypes, shapes, outputs)]
 
     def add_kernel(self, operator, desc, numbers, num_outputs, kind):
         """The numbers of the kernel's outputs."""

@@ -427,7 +427,7 @@ int main(int argc, char **argv) {
         tally *t = &tallies[i];
         uint64_t sum = t->right + t->refused + t->failed + t->open;
         if (sum == 0) continue;
-        printf("%-12s %8llu right %8llu refused %6llu failed %6llu open\n", families[i]->name, (unsigned long long)t->right,
+        printf("%-16s %8llu right %8llu refused %6llu failed %6llu open\n", families[i]->name, (unsigned long long)t->right,
                (unsigned long long)t->refused, (unsigned long long)t->failed, (unsigned long long)t->open);
         /* Who refuses all is never wrong. */
         if (sum > 100) CHECK(t->right * 2 > sum);

@@ -349,6 +349,259 @@ static weir_status create_gather(weir_engine *engine, problem *p, weir_kernel **
     return weir_kernel_create_gather(engine, &p->desc.gather, NULL, out);
 }
 
+/* ---- Elements and blocks by their places ------------------------------------------------------- */
+
+/* An index of a dimension, rarely one outside of it. */
+static double draw_index(problem *p, int64_t size, bool from_end) {
+    if (size == 0) return 0;
+    if (!draw_once_in(p->d, 2000)) return (double)draw_int(p->d, from_end ? -size : 0, size - 1);
+    return draw_once_in(p->d, 2) ? (double)(from_end ? -size - 1 : -1) : (double)draw_int(p->d, size, INT32_MAX);
+}
+
+/* Whether all indices lie in the dimensions from `first` on, `depth` in turn; counts them from the start. */
+static bool count_from_start(array *indices, const weir_tensor_desc *table, uint32_t first, uint32_t depth, bool from_end) {
+    double *places = fuzz_alloc(indices->n * sizeof *places);
+    for (size_t i = 0; i < indices->n; i++) {
+        double size = (double)table->dims[first + i % depth], index = indices->v[i];
+        if (index < (from_end ? -size : 0) || index >= size) return false;
+        places[i] = index < 0 ? index + size : index;
+    }
+    indices->v = places;
+    return true;
+}
+
+/* Whether a tensor may be the indices along an axis of another one. */
+static bool lies_within(const weir_tensor_desc *indices, const weir_tensor_desc *x, int axis) {
+    if ((indices->dtype != WEIR_S32 && indices->dtype != WEIR_S64) || indices->rank != x->rank) return false;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if ((int)i != axis && indices->dims[i] > x->dims[i]) return false;
+    }
+    return true;
+}
+
+/* Indices of each element's place along an axis. */
+static array *add_element_indices(problem *p, const weir_tensor_desc *x, int32_t along, bool from_end) {
+    int axis = axis_of(along, x);
+    weir_tensor_desc like = shaped(DRAW_OF(p->d, WEIR_S32, WEIR_S64), x->rank, x->dims);
+    for (uint32_t i = 0; i < like.rank; i++) {
+        if ((int)i == axis) like.dims[i] = draw_int(p->d, 0, 1 + 300 / (int64_t)(elements(x) + 1) + like.dims[i]);
+        else if (draw_once_in(p->d, 3)) like.dims[i] = draw_int(p->d, 0, like.dims[i]);
+    }
+    array *indices = add_input(p, like, SMALL);
+    int64_t size = axis < 0 ? 1 : x->dims[axis];
+    for (size_t i = 0; i < indices->n; i++) indices->v[i] = draw_index(p, size, from_end);
+    return indices;
+}
+
+/* Indices [..., Q] of blocks; the first dimensions are those of the table. */
+static array *add_places(problem *p, const weir_tensor_desc *table, uint32_t batch, bool from_end) {
+    weir_tensor_desc like = shaped(DRAW_OF(p->d, WEIR_S32, WEIR_S64), batch, table->dims);
+    uint32_t depth = (uint32_t)draw_int(p->d, 0, (int64_t)(table->rank - batch));
+    for (int64_t more = draw_int(p->d, 0, 2); more > 0 && like.rank < 6; more--) like.dims[like.rank++] = draw_int(p->d, 0, 6);
+    like.dims[like.rank++] = depth;
+    array *indices = add_input(p, like, SMALL);
+    for (size_t i = 0; i < indices->n; i++) indices->v[i] = draw_index(p, table->dims[batch + i % depth], from_end);
+    return indices;
+}
+
+static void draw_gather_elements(problem *p) {
+    weir_gather_elements_desc *desc = &p->desc.gather_elements;
+    weir_tensor_desc x = draw_shape(p->d, DRAW_OF(p->d, ALL_DTYPES), draw_rank(p->d), 2000);
+    add_input(p, x, SPECIAL);
+    *desc = (weir_gather_elements_desc){.struct_size = sizeof *desc, .flags = draw_bits(p->d) & 1};
+    desc->axis = (int32_t)(x.rank == 0 ? 0 : draw_int(p->d, -(int64_t)x.rank, (int64_t)x.rank - 1));
+    add_element_indices(p, &x, desc->axis, desc->flags != 0);
+    if (draw_once_in(p->d, 40)) desc->axis = (int32_t)draw_int(p->d, -10, 10);
+}
+
+static verdict solve_gather_elements(problem *p) {
+    const weir_gather_elements_desc *desc = &p->desc.gather_elements;
+    if (p->num_in != 2) return REFUSED;
+    const array *x = &p->in[0];
+    array indices = p->in[1];
+    int axis = axis_of(desc->axis, &x->desc);
+    if (axis < 0 || !lies_within(&indices.desc, &x->desc, axis)) return REFUSED;
+    weir_tensor_desc like = indices.desc;
+    like.dtype = x->desc.dtype;
+    array *out = add_output(p, like);
+    if (out == NULL) return EITHER;
+    if (!count_from_start(&indices, &x->desc, (uint32_t)axis, 1, desc->flags != 0)) return FAILS;
+    for (size_t i = 0; i < out->n; i++) {
+        int64_t places[WEIR_MAX_RANK];
+        places_of(&like, i, places);
+        places[axis] = (int64_t)indices.v[i];
+        put(out, i, x->v[index_of(&x->desc, places)], 0);
+    }
+    return RIGHT;
+}
+
+static weir_status create_gather_elements(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_gather_elements(engine, &p->desc.gather_elements, NULL, out);
+}
+
+static void draw_gather_nd(problem *p) {
+    weir_gather_nd_desc *desc = &p->desc.gather_nd;
+    weir_tensor_desc x = draw_shape(p->d, DRAW_OF(p->d, ALL_DTYPES), draw_rank(p->d), 2000);
+    add_input(p, x, SPECIAL);
+    *desc = (weir_gather_nd_desc){.struct_size = sizeof *desc, .flags = draw_bits(p->d) & 1};
+    desc->batch_dims = (uint64_t)draw_int(p->d, 0, x.rank < 2 ? x.rank : 2);
+    add_places(p, &x, (uint32_t)desc->batch_dims, desc->flags != 0);
+    if (draw_once_in(p->d, 40)) desc->batch_dims = (uint64_t)draw_int(p->d, 0, 10);
+}
+
+static verdict solve_gather_nd(problem *p) {
+    const weir_gather_nd_desc *desc = &p->desc.gather_nd;
+    if (p->num_in != 2 || (p->in[1].desc.dtype != WEIR_S32 && p->in[1].desc.dtype != WEIR_S64)) return REFUSED;
+    const array *x = &p->in[0];
+    array indices = p->in[1];
+    uint32_t batch = (uint32_t)desc->batch_dims, rank = indices.desc.rank;
+    if (batch > WEIR_MAX_RANK || x->desc.rank < batch || rank < batch + 1) return REFUSED;
+    int64_t last = indices.desc.dims[rank - 1];
+    if (last > (int64_t)(x->desc.rank - batch)) return REFUSED;
+    uint32_t depth = (uint32_t)last;
+    weir_tensor_desc like = shaped(x->desc.dtype, rank - 1, indices.desc.dims);
+    for (uint32_t i = 0; i < batch; i++) if (like.dims[i] != x->desc.dims[i]) return REFUSED;
+    if (like.rank + x->desc.rank - batch - depth > WEIR_MAX_RANK) return REFUSED;
+    for (uint32_t i = batch + depth; i < x->desc.rank; i++) like.dims[like.rank++] = x->desc.dims[i];
+    array *out = add_output(p, like);
+    if (out == NULL) return EITHER;
+    if (!count_from_start(&indices, &x->desc, batch, depth, desc->flags != 0)) return FAILS;
+    for (size_t i = 0; i < out->n; i++) {
+        int64_t at[WEIR_MAX_RANK], places[WEIR_MAX_RANK];
+        size_t tuple = 0;
+        places_of(&like, i, at);
+        for (uint32_t k = 0; k + 1 < rank; k++) tuple = tuple * (size_t)like.dims[k] + (size_t)at[k];
+        for (uint32_t k = 0; k < x->desc.rank; k++) {
+            places[k] = k < batch ? at[k] : k < batch + depth ? (int64_t)indices.v[tuple * depth + k - batch] : at[rank - 1 + k - batch - depth];
+        }
+        put(out, i, x->v[index_of(&x->desc, places)], 0);
+    }
+    return RIGHT;
+}
+
+static weir_status create_gather_nd(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_gather_nd(engine, &p->desc.gather_nd, NULL, out);
+}
+
+static void draw_scatter(problem *p) {
+    weir_scatter_desc *desc = &p->desc.scatter;
+    *desc = (weir_scatter_desc){.struct_size = sizeof *desc, .flags = draw_bits(p->d) & 1};
+    desc->mode = (weir_scatter_mode)draw_int(p->d, 0, draw_once_in(p->d, 60) ? 2 : 1);
+    desc->reduction = (weir_scatter_reduction)draw_int(p->d, 0, draw_once_in(p->d, 60) ? 5 : 4);
+    bool reduces = desc->reduction != 0;
+    weir_dtype dtype = !reduces || draw_once_in(p->d, 30) ? DRAW_OF(p->d, ALL_DTYPES) : DRAW_OF(p->d, INTEGERS, FLOATS);
+    contents what = reduces && is_integer(dtype) ? SMALL : (contents)draw_int(p->d, SMALL, SPECIAL);
+    weir_tensor_desc x = draw_shape(p->d, dtype, draw_rank(p->d), draw_once_in(p->d, 4) ? 20000 : 200), like;
+    add_input(p, x, what);
+    if (desc->mode == WEIR_SCATTER_ELEMENTS) {
+        desc->axis = (int32_t)(x.rank == 0 ? 0 : draw_int(p->d, -(int64_t)x.rank, (int64_t)x.rank - 1));
+        like = add_element_indices(p, &x, desc->axis, desc->flags != 0)->desc;
+        like.dtype = dtype;
+    } else {
+        weir_tensor_desc places = add_places(p, &x, 0, desc->flags != 0)->desc;
+        like = shaped(dtype, places.rank - 1, places.dims);
+        for (int64_t i = places.dims[places.rank - 1]; i < (int64_t)x.rank && like.rank < WEIR_MAX_RANK; i++) like.dims[like.rank++] = x.dims[i];
+    }
+    add_input(p, like, what);
+    if (draw_once_in(p->d, 40)) desc->axis = (int32_t)draw_int(p->d, -10, 10);
+}
+
+/* An element and its update. */
+static double updated(uint32_t reduction, weir_dtype dtype, double a, double b) {
+    double y = reduction == WEIR_SCATTER_ADD ? a + b : reduction == WEIR_SCATTER_MUL ? a * b : b;
+    bool least = reduction == WEIR_SCATTER_MIN;
+    if (reduction == WEIR_SCATTER_NONE) return b;
+    if (reduction >= WEIR_SCATTER_MIN) return isnan(a) || (!isnan(b) && (least ? a < b : a > b)) ? a : b;
+    if (is_float(dtype)) return rounded(dtype, rounded(WEIR_F32, y));
+    uint64_t u = (uint64_t)whole(a), v = (uint64_t)whole(b);
+    return wrapped(dtype, (int64_t)(reduction == WEIR_SCATTER_ADD ? u + v : u * v));
+}
+
+static verdict solve_scatter(problem *p) {
+    const weir_scatter_desc *desc = &p->desc.scatter;
+    if (p->num_in != 3 || desc->mode > WEIR_SCATTER_ND || desc->reduction > WEIR_SCATTER_MAX) return REFUSED;
+    const array *x = &p->in[0], *updates = &p->in[2];
+    array indices = p->in[1];
+    weir_dtype dtype = x->desc.dtype;
+    bool by_element = desc->mode == WEIR_SCATTER_ELEMENTS;
+    uint32_t rank = indices.desc.rank, depth = 1, first = 0;
+    weir_tensor_desc like = indices.desc;
+    if (updates->desc.dtype != dtype || (desc->reduction != 0 && dtype == WEIR_BOOL)) return REFUSED;
+    if (by_element) {
+        int axis = axis_of(desc->axis, &x->desc);
+        if (axis < 0 || !lies_within(&indices.desc, &x->desc, axis)) return REFUSED;
+        first = (uint32_t)axis;
+    } else {
+        if ((indices.desc.dtype != WEIR_S32 && indices.desc.dtype != WEIR_S64) || desc->axis != 0 || rank == 0) return REFUSED;
+        if (indices.desc.dims[rank - 1] > (int64_t)x->desc.rank) return REFUSED;
+        depth = (uint32_t)indices.desc.dims[rank - 1];
+        like = shaped(dtype, rank - 1, indices.desc.dims);
+        if (like.rank + x->desc.rank - depth > WEIR_MAX_RANK) return REFUSED;
+        for (uint32_t i = depth; i < x->desc.rank; i++) like.dims[like.rank++] = x->desc.dims[i];
+    }
+    like.dtype = dtype;
+    if (!same_shape(&like, &updates->desc)) return REFUSED;
+    array *out = add_output(p, x->desc);
+    if (!count_from_start(&indices, &x->desc, first, depth, desc->flags != 0)) return FAILS;
+    for (size_t i = 0; i < out->n; i++) put(out, i, x->v[i], 0);
+    for (size_t i = 0; i < updates->n; i++) {
+        int64_t at[WEIR_MAX_RANK], places[WEIR_MAX_RANK];
+        places_of(&like, i, at);
+        size_t tuple = 0;
+        for (uint32_t k = 0; k + 1 < rank; k++) tuple = tuple * (size_t)like.dims[k] + (size_t)at[k];
+        for (uint32_t k = 0; k < x->desc.rank; k++) {
+            if (by_element) places[k] = k == first ? (int64_t)indices.v[i] : at[k];
+            else places[k] = k < depth ? (int64_t)indices.v[tuple * depth + k] : at[rank - 1 + k - depth];
+        }
+        size_t to = index_of(&x->desc, places);
+        put(out, to, updated(desc->reduction, dtype, out->v[to], updates->v[i]), 0);
+    }
+    return RIGHT;
+}
+
+static weir_status create_scatter(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_scatter(engine, &p->desc.scatter, NULL, out);
+}
+
+/* ---- One-hot encoding -------------------------------------------------------------------------- */
+
+static void draw_one_hot(problem *p) {
+    weir_one_hot_desc *desc = &p->desc.one_hot;
+    weir_tensor_desc like = draw_shape(p->d, DRAW_OF(p->d, WEIR_S32, WEIR_S64), (uint32_t)draw_int(p->d, 0, draw_once_in(p->d, 20) ? 8 : 4), 300);
+    array *indices = add_input(p, like, SMALL);
+    *desc = (weir_one_hot_desc){.struct_size = sizeof *desc, .depth = draw_size(p->d, 60), .flags = draw_bits(p->d) & 1};
+    desc->axis = (int32_t)draw_int(p->d, -(int64_t)like.rank - 1, like.rank);
+    for (size_t i = 0; i < indices->n; i++) indices->v[i] = (double)draw_int(p->d, -desc->depth - 2, desc->depth + 1);
+    add_input(p, shaped(DRAW_OF(p->d, ALL_DTYPES), 1, (const int64_t[]){2}), SPECIAL);
+    if (draw_once_in(p->d, 40)) desc->axis = (int32_t)draw_int(p->d, -10, 10);
+}
+
+static verdict solve_one_hot(problem *p) {
+    const weir_one_hot_desc *desc = &p->desc.one_hot;
+    if (p->num_in != 2 || (p->in[0].desc.dtype != WEIR_S32 && p->in[0].desc.dtype != WEIR_S64)) return REFUSED;
+    const array *indices = &p->in[0], *values = &p->in[1];
+    weir_tensor_desc like = make_desc(values->desc.dtype, indices->desc.rank + 1, 0, 0, 0);
+    if (like.rank > WEIR_MAX_RANK || !is_shape(&values->desc, values->desc.dtype, 1, (int64_t)2)) return REFUSED;
+    int axis = axis_of(desc->axis, &like);
+    if (axis < 0) return REFUSED;
+    for (uint32_t i = 0, from = 0; i < like.rank; i++) like.dims[i] = (int)i == axis ? desc->depth : indices->desc.dims[from++];
+    array *out = add_output(p, like);
+    if (out == NULL) return EITHER;
+    size_t outer, len, inner;
+    split(&like, axis, &outer, &len, &inner);
+    for (size_t i = 0; i < out->n; i++) {
+        double index = indices->v[i / inner / len * inner + i % inner];
+        if (index < 0 && desc->flags) index += (double)len;
+        put(out, i, values->v[index == (double)(i / inner % len) ? 1 : 0], 0);
+    }
+    return RIGHT;
+}
+
+static weir_status create_one_hot(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_one_hot(engine, &p->desc.one_hot, NULL, out);
+}
+
 #define FAMILY(name) {#name, draw_##name, solve_##name, create_##name}
 const family moving_families[] = {FAMILY(transpose), FAMILY(concat), FAMILY(slice), FAMILY(pad), FAMILY(reshape),
-                                  FAMILY(gather), {NULL, NULL, NULL, NULL}};
+                                  FAMILY(gather), FAMILY(gather_elements), FAMILY(gather_nd), FAMILY(scatter), FAMILY(one_hot),
+                                  {NULL, NULL, NULL, NULL}};

@@ -326,5 +326,99 @@ static weir_status create_cumsum(weir_engine *engine, problem *p, weir_kernel **
     return weir_kernel_create_cumsum(engine, &p->desc.cumsum, NULL, out);
 }
 
+/* ---- The best elements ------------------------------------------------------------------------- */
+
+static void draw_topk(problem *p) {
+    weir_topk_desc *desc = &p->desc.topk;
+    weir_dtype dtype = draw_once_in(p->d, 3) ? DRAW_OF(p->d, ALL_DTYPES) : DRAW_OF(p->d, FLOATS);
+    const array *x = add_input(p, draw_shape(p->d, dtype, draw_rank(p->d), 6000), (contents)draw_int(p->d, SMALL, SPECIAL));
+    *desc = (weir_topk_desc){.struct_size = sizeof *desc, .axis = draw_axis(p->d, &x->desc), .flags = draw_bits(p->d) & 3};
+    int axis = axis_of(desc->axis, &x->desc);
+    int64_t len = axis < 0 ? 1 : x->desc.dims[axis];
+    desc->k = draw_once_in(p->d, 3) ? len : draw_int(p->d, 0, len);
+    if (desc->k > 300) desc->k = 300;
+    if (draw_once_in(p->d, 60)) desc->k = draw_int(p->d, -1, len + 2);
+    if (draw_once_in(p->d, 60)) desc->flags |= 4;
+}
+
+static bool is_better(double a, double b, bool least) {
+    return isnan(a) ? !isnan(b) : least ? a < b : a > b;
+}
+
+static verdict solve_topk(problem *p) {
+    const weir_topk_desc *desc = &p->desc.topk;
+    if (desc->flags > 3 || desc->k < 0 || p->num_in != 1) return REFUSED;
+    const array *x = &p->in[0];
+    int axis = axis_of(desc->axis, &x->desc);
+    if (x->desc.dtype == WEIR_BOOL || axis < 0 || desc->k > x->desc.dims[axis]) return REFUSED;
+    weir_tensor_desc like = x->desc;
+    like.dims[axis] = desc->k;
+    array *values = add_output(p, like);
+    like.dtype = desc->flags & WEIR_TOPK_S64_INDICES ? WEIR_S64 : WEIR_S32;
+    array *places = add_output(p, like);
+    size_t outer, len, inner, k = (size_t)desc->k;
+    split(&x->desc, axis, &outer, &len, &inner);
+    bool *taken = fuzz_alloc(len);
+    for (size_t r = 0; r < outer * inner && values->n > 0; r++) {
+        const double *v = x->v + r / inner * len * inner + r % inner;
+        memset(taken, 0, len);
+        for (size_t i = 0; i < k; i++) {
+            size_t best = len;
+            for (size_t j = 0; j < len; j++) {
+                if (!taken[j] && (best == len || is_better(v[j * inner], v[best * inner], desc->flags & WEIR_TOPK_LEAST))) best = j;
+            }
+            taken[best] = true;
+            put(values, (r / inner * k + i) * inner + r % inner, v[best * inner], 0);
+            put(places, (r / inner * k + i) * inner + r % inner, (double)best, 0);
+        }
+    }
+    return RIGHT;
+}
+
+static weir_status create_topk(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_topk(engine, &p->desc.topk, NULL, out);
+}
+
+/* ---- Normalisation by neighbouring channels ---------------------------------------------------- */
+
+static void draw_lrn(problem *p) {
+    weir_lrn_desc *desc = &p->desc.lrn;
+    weir_dtype dtype = draw_once_in(p->d, 40) ? DRAW_OF(p->d, ALL_DTYPES) : DRAW_OF(p->d, FLOATS);
+    uint32_t rank = draw_once_in(p->d, 20) ? draw_rank(p->d) : (uint32_t)draw_int(p->d, 2, 5);
+    add_input(p, draw_shape(p->d, dtype, rank, 20000), draw_once_in(p->d, 2) ? SMALL : NORMAL);
+    static const float betas[] = {0.75f, 0.5f, 1, 0.3f, 2, 0, -0.5f};
+    *desc = (weir_lrn_desc){.struct_size = sizeof *desc, .size = draw_once_in(p->d, 3) ? 5 : draw_int(p->d, 1, 12)};
+    desc->alpha = (float)draw_unit(p->d), desc->beta = betas[draw_int(p->d, 0, 6)], desc->bias = (float)draw_unit(p->d) + 0.2f;
+    if (draw_once_in(p->d, 60)) desc->size = draw_int(p->d, -1, 0);
+    if (draw_once_in(p->d, 60)) desc->beta = NAN;
+}
+
+static verdict solve_lrn(problem *p) {
+    const weir_lrn_desc *desc = &p->desc.lrn;
+    if (desc->size < 1 || isnan(desc->beta) || p->num_in != 1) return REFUSED;
+    const array *x = &p->in[0];
+    if (!is_float(x->desc.dtype) || x->desc.rank < 2) return REFUSED;
+    array *out = add_output(p, x->desc);
+    size_t outer, channels, inner;
+    split(&x->desc, 1, &outer, &channels, &inner);
+    for (size_t i = 0; i < out->n; i++) {
+        int64_t channel = (int64_t)(i / inner % channels), first = channel - (desc->size - 1) / 2;
+        double sum = 0;
+        for (int64_t c = first; c < first + desc->size; c++) {
+            if (c < 0 || c >= (int64_t)channels) continue;
+            double v = x->v[i + (size_t)c * inner - (size_t)channel * inner];
+            sum += v * v;
+        }
+        double y = x->v[i] / pow((double)desc->bias + (double)desc->alpha / (double)desc->size * sum, (double)desc->beta);
+        put(out, i, y, 4e-6 * fabs(y));
+    }
+    return RIGHT;
+}
+
+static weir_status create_lrn(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_lrn(engine, &p->desc.lrn, NULL, out);
+}
+
 #define FAMILY(name) {#name, draw_##name, solve_##name, create_##name}
-const family rows_families[] = {FAMILY(softmax), FAMILY(reduce), FAMILY(norm), FAMILY(cumsum), {NULL, NULL, NULL, NULL}};
+const family rows_families[] = {FAMILY(softmax), FAMILY(reduce), FAMILY(norm), FAMILY(lrn), FAMILY(cumsum), FAMILY(topk),
+                                {NULL, NULL, NULL, NULL}};

@@ -213,6 +213,201 @@ static void draw_cell(problem *p, int gates, int states, bool bias) {
     for (int i = 0; bias && i < 2; i++) add_input(p, vector_desc(gates * hidden), NORMAL);
 }
 
+/* ---- Transposed convolution -------------------------------------------------------------------- */
+
+static void draw_conv_transpose(problem *p) {
+    weir_conv_transpose_desc *desc = &p->desc.conv_transpose;
+    bool image = draw_once_in(p->d, 2);
+    *desc = (weir_conv_transpose_desc){.struct_size = sizeof *desc, .flags = draw_bits(p->d) & 1};
+    desc->activation = draw_once_in(p->d, 3) ? (weir_activation)draw_int(p->d, 0, 5) : 0;
+    draw_steps(p->d, image ? 2 : 1, desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, 2);
+    int64_t groups = draw_once_in(p->d, 2) ? 1 : draw_int(p->d, 1, 4);
+    int64_t most = draw_once_in(p->d, 5) ? 20 : 4;
+    desc->groups = groups == 1 && draw_once_in(p->d, 2) ? 0 : groups;
+    if (draw_once_in(p->d, 60)) desc->groups = draw_int(p->d, -1, 3);
+    int64_t x[4] = {draw_int(p->d, 0, 3), draw_int(p->d, 1, most) * groups}, w[4] = {x[1], draw_int(p->d, 1, most)};
+    for (int i = 2; i < (image ? 4 : 3); i++) {
+        w[i] = draw_int(p->d, 1, 5);
+        x[i] = draw_int(p->d, draw_once_in(p->d, 60) ? 0 : 1, image ? 9 : 60);
+        if (draw_once_in(p->d, 3)) desc->more[i - 2] = draw_int(p->d, 0, 2);
+    }
+    add_input(p, shaped(WEIR_F32, image ? 4 : 3, x), NORMAL);
+    add_input(p, shaped(WEIR_F32, image ? 4 : 3, w), NORMAL);
+    if (desc->flags) add_input(p, vector_desc(w[1] * groups), NORMAL);
+}
+
+static verdict solve_conv_transpose(problem *p) {
+    const weir_conv_transpose_desc *desc = &p->desc.conv_transpose;
+    int64_t groups = desc->groups == 0 ? 1 : desc->groups;
+    if (p->num_in != 2 + desc->flags || groups < 1 || desc->activation > 5) return REFUSED;
+    if (!in_steps(desc->strides) || !in_steps(desc->dilations)) return REFUSED;
+    const weir_tensor_desc *x = &p->in[0].desc, *w = &p->in[1].desc;
+    bool image = x->rank == 4;
+    for (size_t i = 0; i < p->num_in; i++) if (p->in[i].desc.dtype != WEIR_F32) return REFUSED;
+    if ((x->rank != 3 && !image) || w->rank != x->rank || x->dims[1] % groups != 0 || w->dims[0] != x->dims[1]) return REFUSED;
+    if (x->dims[1] == 0 || w->dims[1] == 0) return EITHER;
+    int64_t all = w->dims[1] * groups, stride[2] = {1, 1}, dilation[2] = {1, 1}, begin[2] = {0, 0};
+    int64_t from[2] = {1, 1}, to[2] = {1, 1}, taps[2] = {1, 1};
+    if (desc->flags && !is_shape(&p->in[2].desc, WEIR_F32, 1, all)) return REFUSED;
+    if (!image && (desc->strides[1] || desc->dilations[1] || desc->padding_begin[1] || desc->padding_end[1] || desc->more[1])) return REFUSED;
+    for (uint32_t i = 2; i < x->rank; i++) {
+        uint32_t k = image ? i - 2 : 1, at = i - 2;
+        if (desc->strides[at] > 0) stride[k] = desc->strides[at];
+        if (desc->dilations[at] > 0) dilation[k] = desc->dilations[at];
+        begin[k] = desc->padding_begin[at], from[k] = x->dims[i], taps[k] = w->dims[i];
+        to[k] = (from[k] - 1) * stride[k] + (taps[k] - 1) * dilation[k] + 1 + desc->more[at] - begin[k] - desc->padding_end[at];
+        if (from[k] < 1 || taps[k] < 1 || to[k] < 0) return REFUSED;
+    }
+    int64_t dims[4] = {x->dims[0], all, image ? to[0] : to[1], to[1]};
+    array *out = add_output(p, shaped(WEIR_F32, x->rank, dims));
+    if (out == NULL) return EITHER;
+    double *sums = fuzz_alloc(out->n * sizeof *sums), *sizes = fuzz_alloc(out->n * sizeof *sizes);
+    for (size_t i = 0; i < out->n; i++) {
+        sums[i] = desc->flags ? p->in[2].v[(int64_t)i / (to[0] * to[1]) % all] : 0;
+        sizes[i] = fabs(sums[i]);
+    }
+    for (size_t i = 0; i < p->in[0].n && out->n > 0; i++) {
+        int64_t column = (int64_t)i % from[1], row = (int64_t)i / from[1] % from[0];
+        int64_t plane = (int64_t)i / (from[0] * from[1]), channel = plane % x->dims[1], image_no = plane / x->dims[1];
+        int64_t weights = w->dims[1] * taps[0] * taps[1];
+        for (int64_t k = 0; k < weights; k++) {
+            int64_t o = k / (taps[0] * taps[1]) + channel / (x->dims[1] / groups) * w->dims[1];
+            int64_t r = row * stride[0] + k / taps[1] % taps[0] * dilation[0] - begin[0];
+            int64_t c = column * stride[1] + k % taps[1] * dilation[1] - begin[1];
+            if (r < 0 || r >= to[0] || c < 0 || c >= to[1]) continue;
+            size_t at = (size_t)(((image_no * all + o) * to[0] + r) * to[1] + c);
+            double product = p->in[0].v[i] * p->in[1].v[channel * weights + k];
+            sums[at] += product, sizes[at] += fabs(product);
+        }
+    }
+    for (size_t i = 0; i < out->n; i++) {
+        double error = 2e-6 * sizes[i] + 1e-9, y = activated(desc->activation, sums[i], &error);
+        put(out, i, y, error);
+    }
+    return RIGHT;
+}
+
+static weir_status create_conv_transpose(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_conv_transpose(engine, &p->desc.conv_transpose, NULL, out);
+}
+
+/* ---- Resizing ---------------------------------------------------------------------------------- */
+
+static void draw_resize(problem *p) {
+    weir_resize_desc *desc = &p->desc.resize;
+    static const double scales[] = {0.5, 2, 3, 1.5, 0.3, 0.77, 1, 4};
+    *desc = (weir_resize_desc){.struct_size = sizeof *desc, .flags = draw_once_in(p->d, 4)};
+    desc->mode = (weir_resize_mode)draw_int(p->d, 0, draw_once_in(p->d, 60) ? 3 : 2);
+    desc->coordinates = (weir_resize_coordinates)draw_int(p->d, 0, draw_once_in(p->d, 60) ? 5 : 4);
+    desc->rounding = (weir_resize_rounding)draw_int(p->d, 0, draw_once_in(p->d, 60) ? 4 : 3);
+    if (draw_once_in(p->d, 2)) desc->cubic = -0.5f;
+    bool nearest = desc->mode == WEIR_RESIZE_NEAREST;
+    weir_dtype dtype = nearest || draw_once_in(p->d, 40) ? DRAW_OF(p->d, ALL_DTYPES) : DRAW_OF(p->d, FLOATS, WEIR_U8, WEIR_S8);
+    uint32_t rank = (uint32_t)(draw_once_in(p->d, 10) ? draw_int(p->d, 0, 8) : draw_int(p->d, 1, 4));
+    weir_tensor_desc x = draw_shape(p->d, dtype, rank, 2000);
+    add_input(p, x, nearest ? SPECIAL : draw_once_in(p->d, 2) ? SMALL : NORMAL);
+    for (uint32_t i = 0; i < 2; i++) {
+        int64_t n = rank + i < 2 ? 0 : x.dims[rank - 2 + i];
+        if (rank + i < 2 && !draw_once_in(p->d, 40)) continue;
+        if (!draw_once_in(p->d, 3)) desc->sizes[i] = draw_once_in(p->d, 3) ? draw_int(p->d, 1, 3) * n : draw_int(p->d, 0, 2 * n + 1);
+        if (draw_once_in(p->d, 2)) desc->scales[i] = scales[draw_int(p->d, 0, 7)];
+    }
+    if (draw_once_in(p->d, 60)) desc->scales[draw_int(p->d, 0, 1)] = draw_once_in(p->d, 2) ? NAN : -1;
+    if (draw_once_in(p->d, 60)) desc->sizes[draw_int(p->d, 0, 1)] = -1;
+}
+
+/* Where result i of n lies among m elements. */
+static double place_of(const weir_resize_desc *desc, double scale, int64_t i, int64_t n, int64_t m) {
+    double at = (double)i, half = scale > 0 ? (at + 0.5) / scale - 0.5 : (at + 0.5) * (double)m / (double)n - 0.5;
+    switch (desc->coordinates) {
+    case WEIR_RESIZE_ALIGN_CORNERS: return n == 1 ? 0 : at * (double)(m - 1) / (double)(n - 1);
+    case WEIR_RESIZE_ASYMMETRIC: return scale > 0 ? at / scale : at * (double)m / (double)n;
+    case WEIR_RESIZE_PYTORCH_HALF_PIXEL: return n == 1 ? 0 : half;
+    case WEIR_RESIZE_HALF_PIXEL_SYMMETRIC: return scale > 0 ? half + (double)m / 2 * (1 - (double)n / (scale * (double)m)) : half;
+    default: return half;
+    }
+}
+
+static double keys(double d, double a) {
+    d = fabs(d);
+    return d <= 1 ? (a + 2) * d * d * d - (a + 3) * d * d + 1 : d < 2 ? a * d * d * d - 5 * a * d * d + 8 * a * d - 4 * a : 0;
+}
+
+/* The weights of all m elements in result i of an axis; false if the last bits of a place decide. */
+static bool axis_weights(const weir_resize_desc *desc, double scale, int64_t i, int64_t n, int64_t m, double *w) {
+    double place = place_of(desc, scale, i, n, m), low = floor(place);
+    bool outside = desc->flags != 0, cubic = desc->mode == WEIR_RESIZE_CUBIC;
+    for (int64_t k = 0; k < m; k++) w[k] = 0;
+    if (desc->mode == WEIR_RESIZE_NEAREST) {
+        static const double shifts[] = {-0.5, 0.5, 0, 0};
+        bool up = desc->rounding == WEIR_RESIZE_PREFER_FLOOR || desc->rounding == WEIR_RESIZE_CEIL;
+        double shifted = place + shifts[desc->rounding], at = up ? ceil(shifted) : floor(shifted);
+        w[(int64_t)fmax(0, fmin(at, (double)(m - 1)))] = 1;
+        return desc->coordinates != WEIR_RESIZE_HALF_PIXEL_SYMMETRIC || fabs(shifted - nearbyint(shifted)) > 1e-9;
+    }
+    double sum = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int tap = cubic ? -1 : 0; tap <= (cubic ? 2 : 1); tap++) {
+            double at = low + tap, weight = cubic ? keys(place - at, (double)desc->cubic == 0 ? -0.75 : (double)desc->cubic) : 1 - fabs(place - at);
+            if (outside && (at < 0 || at >= (double)m)) continue;
+            w[(int64_t)fmax(0, fmin(at, (double)(m - 1)))] += weight;
+            sum += weight;
+        }
+        if (!outside) return true;
+        if (sum != 0) break;
+        outside = false; /* none lies inside: as if that had not been asked for */
+    }
+    if (outside) for (int64_t k = 0; k < m; k++) w[k] /= sum;
+    return !outside || fabs(sum) > 1e-3;
+}
+
+static verdict solve_resize(problem *p) {
+    const weir_resize_desc *desc = &p->desc.resize;
+    if (p->num_in != 1 || desc->mode > WEIR_RESIZE_CUBIC || desc->rounding > WEIR_RESIZE_CEIL) return REFUSED;
+    if (desc->coordinates > WEIR_RESIZE_HALF_PIXEL_SYMMETRIC) return REFUSED;
+    const array *x = &p->in[0];
+    weir_dtype dtype = x->desc.dtype;
+    if (desc->mode != WEIR_RESIZE_NEAREST && !is_float(dtype) && dtype != WEIR_U8 && dtype != WEIR_S8) return REFUSED;
+    weir_tensor_desc like = x->desc;
+    int64_t from[2] = {1, 1}, to[2] = {1, 1};
+    for (uint32_t i = 0; i < 2; i++) {
+        double scale = desc->scales[i];
+        if (isnan(scale) || scale < 0 || desc->sizes[i] < 0) return REFUSED;
+        if (like.rank + i < 2) {
+            if (scale != 0 || desc->sizes[i] != 0) return REFUSED;
+            continue;
+        }
+        uint32_t axis = like.rank - 2 + i;
+        from[i] = like.dims[axis];
+        to[i] = desc->sizes[i] > 0 ? desc->sizes[i] : scale > 0 ? (int64_t)floor((double)from[i] * scale) : from[i];
+        if (from[i] == 0 && to[i] > 0) return REFUSED;
+        like.dims[axis] = to[i];
+    }
+    array *out = add_output(p, like);
+    if (out == NULL) return EITHER;
+    double *rows = fuzz_alloc((size_t)(from[0] + 1) * sizeof *rows), *columns = fuzz_alloc((size_t)(from[1] + 1) * sizeof *columns);
+    for (size_t i = 0; i < out->n; i++) {
+        size_t plane = i / (size_t)(to[0] * to[1]) * (size_t)(from[0] * from[1]);
+        bool sure = axis_weights(desc, desc->scales[0], (int64_t)(i / (size_t)to[1]) % to[0], to[0], from[0], rows);
+        sure &= axis_weights(desc, desc->scales[1], (int64_t)(i % (size_t)to[1]), to[1], from[1], columns);
+        double y = 0, size = 0;
+        for (int64_t r = 0; r < from[0]; r++) {
+            for (int64_t c = 0; c < from[1]; c++) {
+                double v = x->v[plane + (size_t)(r * from[1] + c)], weight = rows[r] * columns[c];
+                if (weight == 0) continue;
+                y += weight * v, size += fabs(weight * v);
+            }
+        }
+        put(out, i, y, desc->mode == WEIR_RESIZE_NEAREST ? 0 : 4e-6 * size + 1e-9);
+        if (!sure) put_anything(out, i);
+    }
+    return RIGHT;
+}
+
+static weir_status create_resize(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_resize(engine, &p->desc.resize, NULL, out);
+}
+
 static bool cell_fits(const problem *p, int gates, size_t states, bool bias) {
     if (p->num_in != 3 + states + (bias ? 2 : 0) || p->in[0].desc.rank != 2 || p->in[1].desc.rank != 2) return false;
     int64_t n = p->in[0].desc.dims[0], inputs = p->in[0].desc.dims[1], hidden = p->in[1].desc.dims[1];
@@ -308,4 +503,5 @@ static weir_status create_gru(weir_engine *engine, problem *p, weir_kernel **out
 }
 
 #define FAMILY(name) {#name, draw_##name, solve_##name, create_##name}
-const family windows_families[] = {FAMILY(conv), FAMILY(pooling), FAMILY(lstm), FAMILY(gru), {NULL, NULL, NULL, NULL}};
+const family windows_families[] = {FAMILY(conv), FAMILY(conv_transpose), FAMILY(pooling), FAMILY(resize), FAMILY(lstm), FAMILY(gru),
+                                   {NULL, NULL, NULL, NULL}};

@@ -198,6 +198,39 @@ static weir_program *make_images(weir_engine *engine, weir_tensor_desc x) {
     return program;
 }
 
+/* The two greatest elements of each row are doubled in their places; or else the image is. */
+static weir_program *make_choice(weir_engine *engine) {
+    weir_tensor_desc open = matrix_desc(WEIR_DIM_DYNAMIC, WEIR_DIM_DYNAMIC), one = ids_desc(1);
+    weir_topk_desc two = {.struct_size = sizeof two, .axis = -1, .k = 2};
+    weir_scatter_desc sum = {.struct_size = sizeof sum, .axis = -1, .reduction = WEIR_SCATTER_ADD};
+    weir_resize_desc twice = {.struct_size = sizeof twice, .scales = {2, 2}};
+    weir_kernel *topk = NULL, *gather = NULL, *scatter = NULL, *resize = NULL;
+    weir_graph *best = make_graph("best"), *image = make_graph("image"), *graph = make_graph("choice");
+    weir_value in[3], chosen[2], given[2], result = 0;
+    CHECK_OK(weir_kernel_create_topk(engine, &two, NULL, &topk));
+    CHECK_OK(weir_kernel_create_gather_elements(engine, NULL, NULL, &gather));
+    CHECK_OK(weir_kernel_create_scatter(engine, &sum, NULL, &scatter));
+    CHECK_OK(weir_kernel_create_resize(engine, &twice, NULL, &resize));
+    CHECK_OK(weir_graph_add_input(best, "x", &open, &in[0]));
+    CHECK_OK(weir_graph_add_kernel(best, "topk", topk, in, 1, chosen, 2, NULL));
+    in[1] = chosen[1];
+    in[2] = add(best, "gather", gather, in, 2);
+    CHECK_OK(weir_graph_add_output(best, "y", add(best, "scatter", scatter, in, 3)));
+    CHECK_OK(weir_graph_add_input(image, "x", &open, &in[0]));
+    CHECK_OK(weir_graph_add_output(image, "y", add(image, "resize", resize, in, 1)));
+    CHECK_OK(weir_graph_add_input(graph, "x", &open, &given[0]));
+    CHECK_OK(weir_graph_add_input(graph, "which", &one, &given[1]));
+    CHECK_OK(weir_graph_add_cond(graph, "cond", &(weir_cond_desc){.struct_size = sizeof(weir_cond_desc),
+        .predicate = given[1], .then_graph = best, .else_graph = image, .inputs = given, .num_inputs = 1}, &result, 1, NULL));
+    CHECK_OK(weir_graph_add_output(graph, "y", result));
+    weir_program *program = compile(graph, engine);
+    weir_kernel_release(topk);
+    weir_graph_destroy(best);
+    weir_graph_destroy(image);
+    weir_graph_destroy(graph);
+    return program;
+}
+
 static void test_images(weir_threadpool *pool) {
     weir_engine *engine = make_engine(pool);
     weir_program *program = make_images(engine, image_desc(WEIR_DIM_DYNAMIC, WEIR_DIM_DYNAMIC, WEIR_DIM_DYNAMIC));
@@ -238,11 +271,52 @@ static void test_images(weir_threadpool *pool) {
     weir_engine_release(engine);
 }
 
+static void test_choice(weir_threadpool *pool) {
+    weir_engine *engine = make_engine(pool);
+    weir_program *program = make_choice(engine);
+    weir_tensor *which = make_tensor(engine, ids_desc(1));
+    weir_tensor *out = dynamic_tensor(engine, matrix_desc(WEIR_DIM_DYNAMIC, WEIR_DIM_DYNAMIC));
+    static const int64_t sizes[][2] = {{3, 2}, {70, 300}, {0, 5}, {1, 9}};
+    for (int i = 0; i < 8; i++) {
+        int64_t rows = sizes[i / 2][0], columns = sizes[i / 2][1];
+        weir_tensor *in[2] = {make_tensor(engine, matrix_desc(rows, columns)), which};
+        const float *x = floats(in[0]);
+        for (int64_t k = 0; k < rows * columns; k++) floats(in[0])[k] = (float)(k * 7919 % 1009) + 1;
+        *ints(which) = i % 2;
+        CHECK_OK(weir_program_run(program, NULL, in, 2, &out, 1, NULL));
+        CHECK_EQ(rows_of(out), i % 2 ? rows : 2 * rows);
+        const float *y = floats(out);
+        for (int64_t k = 0; k < rows * columns * (i % 2 ? 1 : 4); k++) {
+            int64_t row = k / columns, better = 0;
+            if (i % 2 == 0) {
+                row = k / (2 * columns) / 2;
+                CHECK(y[k] == x[row * columns + k % (2 * columns) / 2]);
+                continue;
+            }
+            for (int64_t j = row * columns; j < (row + 1) * columns; j++) better += x[j] > x[k] || (x[j] == x[k] && j < k);
+            CHECK(y[k] == (better < 2 ? 2 * x[k] : x[k]));
+        }
+        weir_tensor_release(in[0]);
+    }
+    if (pool == NULL) {
+        weir_tensor *in[2] = {make_tensor(engine, matrix_desc(4, 1)), which};
+        *ints(which) = 1;
+        CHECK_CODE(weir_program_run(program, NULL, in, 2, &out, 1, NULL), WEIR_INVALID_ARGUMENT,
+                   "input 0: expected 2 to 2147483647 elements along axis 1, got f32[4,1]");
+        weir_tensor_release(in[0]);
+    }
+    weir_tensor_release(which);
+    weir_tensor_release(out);
+    weir_program_release(program);
+    weir_engine_release(engine);
+}
+
 int main(void) {
     weir_runtime_info before = runtime_info();
     test_product();
     test_chooser(NULL);
     test_images(NULL);
+    test_choice(NULL);
     for (int kind = 0; kind < POOL_KINDS; kind++) {
         for (int threads = 1; threads <= 3; threads += 2) {
             weir_threadpool *pool = NULL;
@@ -250,6 +324,7 @@ int main(void) {
             test_pool *of = test_pool_create((pool_kind)kind, threads, &pool);
             test_chooser(pool);
             test_images(pool);
+            test_choice(pool);
             weir_threadpool_release(pool);
             test_pool_destroy(of);
         }

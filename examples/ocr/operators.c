@@ -10,7 +10,8 @@
 
 #define OPERATORS(X)                                                                                              \
     X(matmul) X(matmul_int8) X(eltwise) X(binary) X(select) X(convert) X(quantize) X(transpose) X(concat) X(slice) \
-    X(pad) X(reshape) X(gather) X(softmax) X(reduce) X(norm) X(cumsum) X(conv) X(pooling) X(lstm) X(gru)
+    X(pad) X(reshape) X(gather) X(softmax) X(reduce) X(norm) X(cumsum) X(conv) X(pooling) X(lstm) X(gru)           \
+    X(resize) X(topk) X(gather_elements) X(gather_nd) X(scatter) X(one_hot) X(lrn) X(conv_transpose)
 
 #define CREATE(name)                                                                             \
     static weir_status create_##name(weir_engine *engine, const void *desc, weir_kernel **out) { \

@@ -8,7 +8,9 @@
     X(matmul, 1) \
     X(matmul_int8, 1) \
     X(conv, 1) \
+    X(conv_transpose, 1) \
     X(pooling, 0) \
+    X(resize, 0) \
     X(lstm, 1) \
     X(gru, 1) \
     X(eltwise, 0) \
@@ -19,12 +21,18 @@
     X(softmax, 1) \
     X(reduce, 0) \
     X(norm, 0) \
+    X(lrn, 0) \
     X(cumsum, 1) \
+    X(topk, 0) \
     X(transpose, 1) \
     X(concat, 0) \
     X(slice, 0) \
     X(pad, 0) \
     X(reshape, 0) \
-    X(gather, 1)
+    X(gather, 1) \
+    X(gather_elements, 1) \
+    X(gather_nd, 1) \
+    X(scatter, 1) \
+    X(one_hot, 0)
 
 #endif

@@ -525,6 +525,24 @@ typedef enum weir_gather_flags {
   WEIR_GATHER_FROM_END = 1
 } weir_gather_flags;
 
+/** Flags of weir_gather_elements_desc. */
+typedef enum weir_gather_elements_flags {
+  /** Indices below 0 count from the end of the axis: -1 is the last element. */
+  WEIR_GATHER_ELEMENTS_FROM_END = 1
+} weir_gather_elements_flags;
+
+/** Flags of weir_gather_nd_desc. */
+typedef enum weir_gather_nd_flags {
+  /** Indices below 0 count from the end of their dimension. */
+  WEIR_GATHER_ND_FROM_END = 1
+} weir_gather_nd_flags;
+
+/** Flags of weir_one_hot_desc. */
+typedef enum weir_one_hot_flags {
+  /** Indices below 0 count from the end: -1 is the last element of a row. */
+  WEIR_ONE_HOT_FROM_END = 1
+} weir_one_hot_flags;
+
 /** Contents of a margin. */
 typedef enum weir_pad_mode_value {
   /** One value. */
@@ -542,6 +560,34 @@ typedef enum weir_reshape_dim {
   /** It is the dimension of x at the same place. */
   WEIR_RESHAPE_KEEP = -2
 } weir_reshape_dim;
+
+/** What an index of a scatter stands for. */
+typedef enum weir_scatter_mode_value {
+  /** The place of one element along an axis: the reverse of weir_gather_elements_desc. */
+  WEIR_SCATTER_ELEMENTS = 0,
+  /** Q indices are the place of a block: the reverse of weir_gather_nd_desc. */
+  WEIR_SCATTER_ND = 1
+} weir_scatter_mode_value;
+
+/** Reductions of a scatter, as weir_binary_op_value has them. */
+typedef enum weir_scatter_reduction_value {
+  /** The update. */
+  WEIR_SCATTER_NONE = 0,
+  /** Their sum. */
+  WEIR_SCATTER_ADD = 1,
+  /** Their product. */
+  WEIR_SCATTER_MUL = 2,
+  /** The lesser one; a NaN if one is NaN. */
+  WEIR_SCATTER_MIN = 3,
+  /** The greater one; a NaN if one is NaN. */
+  WEIR_SCATTER_MAX = 4
+} weir_scatter_reduction_value;
+
+/** Flags of weir_scatter_desc. */
+typedef enum weir_scatter_flags {
+  /** Indices below 0 count from the end of their dimension. */
+  WEIR_SCATTER_FROM_END = 1
+} weir_scatter_flags;
 
 /**
  * Transposition: dimension i of the output is dimension permutation[i] of the input.
@@ -662,6 +708,96 @@ typedef struct weir_gather_desc {
 } weir_gather_desc;
 
 /**
+ * Gather of elements: each one by an index of its own, from where it is itself, but for one axis.
+ *
+ * Inputs: x; indices, s32 or s64, of x's rank, and along the other axes of at most its sizes. Output: the indices' shape
+ * of elements of x. Of matrices and axis 0: y[i, j] = x[indices[i, j], j]. A call with an index below 0 or beyond the
+ * axis fails with OUT_OF_RANGE, which names it, and writes nothing. With WEIR_GATHER_ELEMENTS_FROM_END an index below 0
+ * counts from the end of the axis.
+ */
+typedef struct weir_gather_elements_desc {
+  /** sizeof(weir_gather_elements_desc) of the caller's header. */
+  size_t struct_size;
+  /** The axis of x that the indices select from; negative counts from the end, -1 = last. */
+  int32_t axis;
+  /** Reserved, 0. */
+  int32_t reserved;
+  /** OR of weir_gather_elements_flags. */
+  uint64_t flags;
+} weir_gather_elements_desc;
+
+/**
+ * Gather by places: blocks of a table, each by the indices of its first dimensions.
+ *
+ * Inputs: table; indices[..., Q], s32 or s64. The first `batch_dims` dimensions of both are the same; each Q indices
+ * select from the next Q dimensions of the table, and what is behind those is a block. Output: the indices' shape
+ * without Q, and a block's. A call with an index below 0 or beyond its dimension fails with OUT_OF_RANGE, which names
+ * it, and writes nothing. With WEIR_GATHER_ND_FROM_END an index below 0 counts from the end of its dimension.
+ */
+typedef struct weir_gather_nd_desc {
+  /** sizeof(weir_gather_nd_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_gather_nd_flags. */
+  uint64_t flags;
+  /** Number of the first dimensions that belong to table and indices alike. */
+  uint64_t batch_dims;
+} weir_gather_nd_desc;
+
+/** Where the updates of a scatter go: one of enum weir_scatter_mode_value. */
+typedef uint32_t weir_scatter_mode;
+
+/** What becomes of an element and its update: one of enum weir_scatter_reduction_value. */
+typedef uint32_t weir_scatter_reduction;
+
+/**
+ * Scatter: a tensor in which some elements are replaced, or reduced with others.
+ *
+ * Inputs: x; indices, s32 or s64; updates, of x's type. With WEIR_SCATTER_ELEMENTS indices and updates have one shape,
+ * of x's rank, and along the other axes of at most its sizes: for matrices and axis 0 updates[i, j] goes to
+ * x[indices[i, j], j]. With WEIR_SCATTER_ND each Q of indices[..., Q] are the place of a block in the first Q
+ * dimensions of x, and updates have the indices' shape without Q, and a block's. Output: as x.
+ *
+ * Updates of one element are applied in their order in the tensor, on every pool; without a reduction the last one
+ * remains. Types are any, with a reduction all but bool; f16 and bf16 are computed in f32 and rounded after each
+ * update, integers wrap around. A call with an index below 0 or beyond its dimension fails with OUT_OF_RANGE, which
+ * names it, and writes nothing.
+ */
+typedef struct weir_scatter_desc {
+  /** sizeof(weir_scatter_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_scatter_flags. */
+  uint64_t flags;
+  /** One of weir_scatter_mode_value. */
+  weir_scatter_mode mode;
+  /** One of weir_scatter_reduction_value. */
+  weir_scatter_reduction reduction;
+  /** The axis of WEIR_SCATTER_ELEMENTS; negative counts from the end, -1 = last. For WEIR_SCATTER_ND 0. */
+  int32_t axis;
+  /** Reserved, 0. */
+  int32_t reserved;
+} weir_scatter_desc;
+
+/**
+ * One-hot encoding: for each index a row of one value, but for the element with that number.
+ *
+ * Inputs: indices, s32 or s64; values[2], of any type: that of all elements, and that of the one. Output: the indices'
+ * shape with `depth` elements along a new axis, of the values' type. An index below 0 or beyond the depth has a row
+ * without the one; with WEIR_ONE_HOT_FROM_END an index below 0 counts from the end.
+ */
+typedef struct weir_one_hot_desc {
+  /** sizeof(weir_one_hot_desc) of the caller's header. */
+  size_t struct_size;
+  /** The axis of the output that is new; negative counts from the end, -1 = last. */
+  int32_t axis;
+  /** Reserved, 0. */
+  int32_t reserved;
+  /** Number of elements of a row, 0 or more. */
+  int64_t depth;
+  /** OR of weir_one_hot_flags. */
+  uint64_t flags;
+} weir_one_hot_desc;
+
+/**
  * Creates a transposition, see weir_transpose_desc. NULL desc = the dimensions in reverse order.
  *
  * Errors: INVALID_ARGUMENT (reserved not 0, a dimension named twice); OUT_OF_RANGE (rank above WEIR_MAX_RANK, a
@@ -734,6 +870,55 @@ weir_status weir_kernel_create_gather(weir_engine *engine,
                                       const weir_gather_desc *desc,
                                       const weir_kernel_options *options,
                                       weir_kernel **out_kernel);
+
+/**
+ * Creates a gather of elements, see weir_gather_elements_desc. NULL desc = axis -1.
+ *
+ * Errors: INVALID_ARGUMENT (reserved not 0, unknown flags); OUT_OF_RANGE (axis outside -8..7).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_gather_elements(weir_engine *engine,
+                                               const weir_gather_elements_desc *desc,
+                                               const weir_kernel_options *options,
+                                               weir_kernel **out_kernel);
+
+/**
+ * Creates a gather by places, see weir_gather_nd_desc. NULL desc = no batch.
+ *
+ * Errors: INVALID_ARGUMENT (unknown flags); OUT_OF_RANGE (more than 8 dimensions of a batch).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_gather_nd(weir_engine *engine,
+                                         const weir_gather_nd_desc *desc,
+                                         const weir_kernel_options *options,
+                                         weir_kernel **out_kernel);
+
+/**
+ * Creates a scatter, see weir_scatter_desc. NULL desc = elements along the last axis, without a reduction.
+ *
+ * Errors: INVALID_ARGUMENT (unknown mode, reduction or flags, an axis of WEIR_SCATTER_ND, reserved not 0);
+ * OUT_OF_RANGE (axis outside -8..7).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_scatter(weir_engine *engine,
+                                       const weir_scatter_desc *desc,
+                                       const weir_kernel_options *options,
+                                       weir_kernel **out_kernel);
+
+/**
+ * Creates a one-hot encoding, see weir_one_hot_desc.
+ *
+ * Errors: INVALID_ARGUMENT (reserved not 0, unknown flags); OUT_OF_RANGE (axis outside -8..7, depth below 0).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_one_hot(weir_engine *engine,
+                                       const weir_one_hot_desc *desc,
+                                       const weir_kernel_options *options,
+                                       weir_kernel **out_kernel);
 
 /* ---- Reductions and normalisation ---------------------------------------------------------------------------------
  * Softmax, reductions and normalisation along axes.
@@ -825,6 +1010,14 @@ typedef enum weir_softmax_flags {
   WEIR_SOFTMAX_LOG = 1
 } weir_softmax_flags;
 
+/** Flags of weir_topk_desc. */
+typedef enum weir_topk_flags {
+  /** The least elements, the least one first. */
+  WEIR_TOPK_LEAST = 1,
+  /** Places are s64, as other frameworks have them. */
+  WEIR_TOPK_S64_INDICES = 2
+} weir_topk_flags;
+
 /**
  * Softmax along one axis: exp(x - max) / sum; or its logarithm. f32, f16 and bf16, computed in f32. Input: x. Output:
  * as x. A row whose greatest element is an infinity or that holds a NaN becomes NaN.
@@ -898,6 +1091,28 @@ typedef struct weir_norm_desc {
 } weir_norm_desc;
 
 /**
+ * Local response normalisation: x / (bias + alpha / size * s)^beta, where s is the sum of the squares of the `size`
+ * elements in the channels around it; beyond the first and the last channel there are none.
+ *
+ * The channels are axis 1, and of `size` channels (size - 1) / 2, rounded down, lie in front. Input: x[N, C, ...], f32,
+ * f16 or bf16. Output: as x; computed in f32, and rounded once.
+ */
+typedef struct weir_lrn_desc {
+  /** sizeof(weir_lrn_desc) of the caller's header. */
+  size_t struct_size;
+  /** Number of channels whose squares are added, 1 or more. */
+  int64_t size;
+  /** The factor of the mean of the squares. */
+  float alpha;
+  /** The exponent. */
+  float beta;
+  /** What is added to the squares. */
+  float bias;
+  /** Reserved, 0. */
+  int32_t reserved;
+} weir_lrn_desc;
+
+/**
  * Cumulative sum: each element is the sum of those of x up to its place along one axis. Input: x, f32, f16, bf16,
  * s32 or s64. Output: as x. Floats are added in f64, in the order of the axis, and each sum is rounded to f32, and
  * from there to f16 or bf16; s32 and s64 wrap around.
@@ -912,6 +1127,27 @@ typedef struct weir_cumsum_desc {
   /** OR of weir_cumsum_flags. */
   uint64_t flags;
 } weir_cumsum_desc;
+
+/**
+ * The k greatest or least elements along an axis, with their places, the best ones first.
+ *
+ * Input: x, f32, f16, bf16, s64, s32, s8 or u8. Outputs: the elements, and their places along the axis, s32 or, with
+ * WEIR_TOPK_S64_INDICES, s64; both as x with k elements along the axis. Among equals the one with the lower place comes
+ * first; the two zeros are equal. A NaN is better than any number, of the greatest and of the least alike, as in
+ * WEIR_REDUCE_ARGMAX and WEIR_REDUCE_ARGMIN.
+ */
+typedef struct weir_topk_desc {
+  /** sizeof(weir_topk_desc) of the caller's header. */
+  size_t struct_size;
+  /** The axis; negative counts from the end, -1 = last. */
+  int32_t axis;
+  /** Reserved, 0. */
+  int32_t reserved;
+  /** Number of elements that are chosen; at most as many as there are along the axis. */
+  int64_t k;
+  /** OR of weir_topk_flags. */
+  uint64_t flags;
+} weir_topk_desc;
 
 /**
  * Creates a softmax, see weir_softmax_desc. NULL desc = the last axis.
@@ -953,6 +1189,18 @@ weir_status weir_kernel_create_norm(weir_engine *engine,
                                     weir_kernel **out_kernel);
 
 /**
+ * Creates a normalisation by neighbouring channels, see weir_lrn_desc.
+ *
+ * Errors: INVALID_ARGUMENT (alpha, beta or bias that is no finite number); OUT_OF_RANGE (size below 1).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_lrn(weir_engine *engine,
+                                   const weir_lrn_desc *desc,
+                                   const weir_kernel_options *options,
+                                   weir_kernel **out_kernel);
+
+/**
  * Creates a cumulative sum, see weir_cumsum_desc. NULL desc = along the last axis.
  *
  * Errors: INVALID_ARGUMENT (reserved not 0, unknown flags); OUT_OF_RANGE (axis outside -8..7).
@@ -964,8 +1212,21 @@ weir_status weir_kernel_create_cumsum(weir_engine *engine,
                                       const weir_kernel_options *options,
                                       weir_kernel **out_kernel);
 
+/**
+ * Creates a choice of the greatest or least elements, see weir_topk_desc.
+ *
+ * Errors: INVALID_ARGUMENT (reserved not 0, unknown flags); OUT_OF_RANGE (axis outside -8..7, k outside
+ * 0..2147483647).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_topk(weir_engine *engine,
+                                    const weir_topk_desc *desc,
+                                    const weir_kernel_options *options,
+                                    weir_kernel **out_kernel);
+
 /* ---- Convolution --------------------------------------------------------------------------------------------------
- * Convolution and pooling over windows.
+ * Convolution and pooling over windows, and images of another size.
  */
 
 /** How the dimensions of the weights of a convolution are ordered. */
@@ -988,6 +1249,12 @@ typedef enum weir_conv_flags {
   WEIR_CONV_BIAS = 1
 } weir_conv_flags;
 
+/** Flags of weir_conv_transpose_desc. */
+typedef enum weir_conv_transpose_flags {
+  /** A third input, bias[O], is added to each channel. */
+  WEIR_CONV_TRANSPOSE_BIAS = 1
+} weir_conv_transpose_flags;
+
 /** The value that pooling computes from a window. */
 typedef enum weir_pooling_op_value {
   /** The greatest element; NaN if there is one; -infinity for a window without elements. */
@@ -1003,6 +1270,48 @@ typedef enum weir_pooling_flags {
   /** The window is the whole signal or image; the output has one element per channel. The other members are 0. */
   WEIR_POOLING_GLOBAL = 1
 } weir_pooling_flags;
+
+/** Interpolations. */
+typedef enum weir_resize_mode_value {
+  /** The nearest element. */
+  WEIR_RESIZE_NEAREST = 0,
+  /** Of two elements along each axis. */
+  WEIR_RESIZE_LINEAR = 1,
+  /** Of four elements along each axis, by the cubic convolution of Keys. */
+  WEIR_RESIZE_CUBIC = 2
+} weir_resize_mode_value;
+
+/** The place of element i of an axis, where s is the scale; the output has n elements, and x has m. */
+typedef enum weir_resize_coordinates_value {
+  /** (i + 0.5) / s - 0.5. */
+  WEIR_RESIZE_HALF_PIXEL = 0,
+  /** i (m - 1) / (n - 1), and 0 if n is 1: the first and the last elements lie on one another. */
+  WEIR_RESIZE_ALIGN_CORNERS = 1,
+  /** i / s. */
+  WEIR_RESIZE_ASYMMETRIC = 2,
+  /** As WEIR_RESIZE_HALF_PIXEL, and 0 if n is 1. */
+  WEIR_RESIZE_PYTORCH_HALF_PIXEL = 3,
+  /** As WEIR_RESIZE_HALF_PIXEL, moved so that the middle of the output lies on that of x if n is not s m. */
+  WEIR_RESIZE_HALF_PIXEL_SYMMETRIC = 4
+} weir_resize_coordinates_value;
+
+/** Roundings of a place. */
+typedef enum weir_resize_rounding_value {
+  /** The nearest one, the lower of two. */
+  WEIR_RESIZE_PREFER_FLOOR = 0,
+  /** The nearest one, the upper of two. */
+  WEIR_RESIZE_PREFER_CEIL = 1,
+  /** The one below. */
+  WEIR_RESIZE_FLOOR = 2,
+  /** The one above. */
+  WEIR_RESIZE_CEIL = 3
+} weir_resize_rounding_value;
+
+/** Flags of weir_resize_desc. */
+typedef enum weir_resize_flags {
+  /** Elements beyond the edges have no weight, and the others as much more; otherwise those at the edge are repeated. */
+  WEIR_RESIZE_EXCLUDE_OUTSIDE = 1
+} weir_resize_flags;
 
 /** How the dimensions of images and signals are ordered. */
 typedef enum weir_data_layout_value {
@@ -1058,6 +1367,39 @@ typedef struct weir_conv_desc {
   int64_t padding_end[2];
 } weir_conv_desc;
 
+/**
+ * Transposed convolution of signals [N, C, W] or images [N, C, H, W] in f32: each element, times the weights of its
+ * channel, is added to the window of the output that a convolution with these settings would have made it of; then the
+ * bias, then the activation.
+ *
+ * Inputs: x; weights [C, O / groups, KW] or [C, O / groups, KH, KW]; with WEIR_CONV_TRANSPOSE_BIAS bias[O]. Output:
+ * [N, O, OW] or [N, O, OH, OW], where OW = (W - 1) * stride + (KW - 1) * dilation + 1 + more - begin - end.
+ *
+ * Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
+ */
+typedef struct weir_conv_transpose_desc {
+  /** sizeof(weir_conv_transpose_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_conv_transpose_flags. */
+  uint64_t flags;
+  /** How x and the output are ordered. */
+  weir_data_layout data_layout;
+  /** The function applied to each element of the output. */
+  weir_activation activation;
+  /** Number of groups that the channels are divided into; 0 = 1. Both C and O are multiples of it. */
+  int64_t groups;
+  /** Distance from one window to the next, in elements; 0 = 1. */
+  int64_t strides[2];
+  /** Distance from one tap to the next, in elements; 0 = 1. */
+  int64_t dilations[2];
+  /** Elements that are left out of the output in front. */
+  int64_t padding_begin[2];
+  /** Elements that are left out of the output behind. */
+  int64_t padding_end[2];
+  /** Elements that the output has more behind: what a stride of the convolution left over. */
+  int64_t more[2];
+} weir_conv_transpose_desc;
+
 /** A kind of pooling: one of enum weir_pooling_op_value. */
 typedef uint32_t weir_pooling_op;
 
@@ -1088,6 +1430,42 @@ typedef struct weir_pooling_desc {
   int64_t padding_end[2];
 } weir_pooling_desc;
 
+/** How an element is made of those around its place: one of enum weir_resize_mode_value. */
+typedef uint32_t weir_resize_mode;
+
+/** Where elements of the output lie among those of x: one of enum weir_resize_coordinates_value. */
+typedef uint32_t weir_resize_coordinates;
+
+/** Which element is the nearest to a place: one of enum weir_resize_rounding_value. */
+typedef uint32_t weir_resize_rounding;
+
+/**
+ * Resizing of images, or of signals: the last two dimensions of x, H and W, of any rank; the second one alone if the
+ * first has neither size nor scale.
+ *
+ * Input: x, of any type for WEIR_RESIZE_NEAREST, else f32, f16, bf16, u8 or s8. Output: of the same type. Places and
+ * weights are computed in f64, elements in f32, first along W and then along H, and rounded once. All elements that
+ * have a weight are multiplied, also by 0: an infinity makes NaN of some elements beside it.
+ */
+typedef struct weir_resize_desc {
+  /** sizeof(weir_resize_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_resize_flags. */
+  uint64_t flags;
+  /** One of weir_resize_mode_value. */
+  weir_resize_mode mode;
+  /** One of weir_resize_coordinates_value. */
+  weir_resize_coordinates coordinates;
+  /** One of weir_resize_rounding_value, for WEIR_RESIZE_NEAREST. */
+  weir_resize_rounding rounding;
+  /** The coefficient a of WEIR_RESIZE_CUBIC; 0 = -0.75. */
+  float cubic;
+  /** Elements of H and W in the output; 0 = as many as the scale says, rounded down. */
+  int64_t sizes[2];
+  /** Scales of H and W; 0 = that of the sizes, and 1 if there is no size either. */
+  double scales[2];
+} weir_resize_desc;
+
 /**
  * Creates a convolution, see weir_conv_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
  * bias, no padding, strides of 1.
@@ -1103,6 +1481,19 @@ weir_status weir_kernel_create_conv(weir_engine *engine,
                                     weir_kernel **out_kernel);
 
 /**
+ * Creates a transposed convolution, see weir_conv_transpose_desc. Shapes are checked when it is enqueued or
+ * compiled. NULL desc = no bias, no padding, strides of 1.
+ *
+ * Errors: INVALID_ARGUMENT (unknown flags, layout or activation); OUT_OF_RANGE (negative or enormous numbers).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_conv_transpose(weir_engine *engine,
+                                              const weir_conv_transpose_desc *desc,
+                                              const weir_kernel_options *options,
+                                              weir_kernel **out_kernel);
+
+/**
  * Creates a pooling, see weir_pooling_desc. Shapes are checked when it is enqueued or compiled.
  *
  * Errors: INVALID_ARGUMENT (unknown flags, op or layout, windows beside WEIR_POOLING_GLOBAL); OUT_OF_RANGE
@@ -1114,6 +1505,19 @@ weir_status weir_kernel_create_pooling(weir_engine *engine,
                                        const weir_pooling_desc *desc,
                                        const weir_kernel_options *options,
                                        weir_kernel **out_kernel);
+
+/**
+ * Creates a resizing of images, see weir_resize_desc.
+ *
+ * Errors: INVALID_ARGUMENT (unknown flags, mode, coordinates or rounding; a scale that is no number from 1e-6 to
+ * 1e6, a cubic coefficient that is no finite number); OUT_OF_RANGE (a size below 0).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_resize(weir_engine *engine,
+                                      const weir_resize_desc *desc,
+                                      const weir_kernel_options *options,
+                                      weir_kernel **out_kernel);
 
 /* ---- Recurrent cells ----------------------------------------------------------------------------------------------
  * One step of an LSTM or a GRU.

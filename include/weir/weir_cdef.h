@@ -1013,6 +1013,15 @@ weir_status weir_kernel_create_quantize(weir_engine *engine,
 typedef enum weir_gather_flags {
   WEIR_GATHER_FROM_END = 1
 } weir_gather_flags;
+typedef enum weir_gather_elements_flags {
+  WEIR_GATHER_ELEMENTS_FROM_END = 1
+} weir_gather_elements_flags;
+typedef enum weir_gather_nd_flags {
+  WEIR_GATHER_ND_FROM_END = 1
+} weir_gather_nd_flags;
+typedef enum weir_one_hot_flags {
+  WEIR_ONE_HOT_FROM_END = 1
+} weir_one_hot_flags;
 typedef enum weir_pad_mode_value {
   WEIR_PAD_CONSTANT = 0,
   WEIR_PAD_REFLECT = 1,
@@ -1022,6 +1031,20 @@ typedef enum weir_reshape_dim {
   WEIR_RESHAPE_INFER = -1,
   WEIR_RESHAPE_KEEP = -2
 } weir_reshape_dim;
+typedef enum weir_scatter_mode_value {
+  WEIR_SCATTER_ELEMENTS = 0,
+  WEIR_SCATTER_ND = 1
+} weir_scatter_mode_value;
+typedef enum weir_scatter_reduction_value {
+  WEIR_SCATTER_NONE = 0,
+  WEIR_SCATTER_ADD = 1,
+  WEIR_SCATTER_MUL = 2,
+  WEIR_SCATTER_MIN = 3,
+  WEIR_SCATTER_MAX = 4
+} weir_scatter_reduction_value;
+typedef enum weir_scatter_flags {
+  WEIR_SCATTER_FROM_END = 1
+} weir_scatter_flags;
 typedef struct weir_transpose_desc {
   size_t struct_size;
   uint32_t rank;
@@ -1062,6 +1085,34 @@ typedef struct weir_gather_desc {
   int32_t reserved;
   uint64_t flags;
 } weir_gather_desc;
+typedef struct weir_gather_elements_desc {
+  size_t struct_size;
+  int32_t axis;
+  int32_t reserved;
+  uint64_t flags;
+} weir_gather_elements_desc;
+typedef struct weir_gather_nd_desc {
+  size_t struct_size;
+  uint64_t flags;
+  uint64_t batch_dims;
+} weir_gather_nd_desc;
+typedef uint32_t weir_scatter_mode;
+typedef uint32_t weir_scatter_reduction;
+typedef struct weir_scatter_desc {
+  size_t struct_size;
+  uint64_t flags;
+  weir_scatter_mode mode;
+  weir_scatter_reduction reduction;
+  int32_t axis;
+  int32_t reserved;
+} weir_scatter_desc;
+typedef struct weir_one_hot_desc {
+  size_t struct_size;
+  int32_t axis;
+  int32_t reserved;
+  int64_t depth;
+  uint64_t flags;
+} weir_one_hot_desc;
 weir_status weir_kernel_create_transpose(weir_engine *engine,
                                          const weir_transpose_desc *desc,
                                          const weir_kernel_options *options,
@@ -1086,6 +1137,22 @@ weir_status weir_kernel_create_gather(weir_engine *engine,
                                       const weir_gather_desc *desc,
                                       const weir_kernel_options *options,
                                       weir_kernel **out_kernel);
+weir_status weir_kernel_create_gather_elements(weir_engine *engine,
+                                               const weir_gather_elements_desc *desc,
+                                               const weir_kernel_options *options,
+                                               weir_kernel **out_kernel);
+weir_status weir_kernel_create_gather_nd(weir_engine *engine,
+                                         const weir_gather_nd_desc *desc,
+                                         const weir_kernel_options *options,
+                                         weir_kernel **out_kernel);
+weir_status weir_kernel_create_scatter(weir_engine *engine,
+                                       const weir_scatter_desc *desc,
+                                       const weir_kernel_options *options,
+                                       weir_kernel **out_kernel);
+weir_status weir_kernel_create_one_hot(weir_engine *engine,
+                                       const weir_one_hot_desc *desc,
+                                       const weir_kernel_options *options,
+                                       weir_kernel **out_kernel);
 typedef enum weir_cumsum_flags {
   WEIR_CUMSUM_EXCLUSIVE = 1,
   WEIR_CUMSUM_REVERSE = 2
@@ -1120,6 +1187,10 @@ typedef enum weir_reduce_flags {
 typedef enum weir_softmax_flags {
   WEIR_SOFTMAX_LOG = 1
 } weir_softmax_flags;
+typedef enum weir_topk_flags {
+  WEIR_TOPK_LEAST = 1,
+  WEIR_TOPK_S64_INDICES = 2
+} weir_topk_flags;
 typedef struct weir_softmax_desc {
   size_t struct_size;
   int32_t axis;
@@ -1145,12 +1216,27 @@ typedef struct weir_norm_desc {
   uint32_t groups;
   float epsilon;
 } weir_norm_desc;
+typedef struct weir_lrn_desc {
+  size_t struct_size;
+  int64_t size;
+  float alpha;
+  float beta;
+  float bias;
+  int32_t reserved;
+} weir_lrn_desc;
 typedef struct weir_cumsum_desc {
   size_t struct_size;
   int32_t axis;
   int32_t reserved;
   uint64_t flags;
 } weir_cumsum_desc;
+typedef struct weir_topk_desc {
+  size_t struct_size;
+  int32_t axis;
+  int32_t reserved;
+  int64_t k;
+  uint64_t flags;
+} weir_topk_desc;
 weir_status weir_kernel_create_softmax(weir_engine *engine,
                                        const weir_softmax_desc *desc,
                                        const weir_kernel_options *options,
@@ -1163,10 +1249,18 @@ weir_status weir_kernel_create_norm(weir_engine *engine,
                                     const weir_norm_desc *desc,
                                     const weir_kernel_options *options,
                                     weir_kernel **out_kernel);
+weir_status weir_kernel_create_lrn(weir_engine *engine,
+                                   const weir_lrn_desc *desc,
+                                   const weir_kernel_options *options,
+                                   weir_kernel **out_kernel);
 weir_status weir_kernel_create_cumsum(weir_engine *engine,
                                       const weir_cumsum_desc *desc,
                                       const weir_kernel_options *options,
                                       weir_kernel **out_kernel);
+weir_status weir_kernel_create_topk(weir_engine *engine,
+                                    const weir_topk_desc *desc,
+                                    const weir_kernel_options *options,
+                                    weir_kernel **out_kernel);
 typedef enum weir_weights_layout_value {
   WEIR_LAYOUT_OIHW = 0
 } weir_weights_layout_value;
@@ -1177,6 +1271,9 @@ typedef enum weir_padding_value {
 typedef enum weir_conv_flags {
   WEIR_CONV_BIAS = 1
 } weir_conv_flags;
+typedef enum weir_conv_transpose_flags {
+  WEIR_CONV_TRANSPOSE_BIAS = 1
+} weir_conv_transpose_flags;
 typedef enum weir_pooling_op_value {
   WEIR_POOLING_MAX = 1,
   WEIR_POOLING_AVERAGE = 2,
@@ -1185,6 +1282,27 @@ typedef enum weir_pooling_op_value {
 typedef enum weir_pooling_flags {
   WEIR_POOLING_GLOBAL = 1
 } weir_pooling_flags;
+typedef enum weir_resize_mode_value {
+  WEIR_RESIZE_NEAREST = 0,
+  WEIR_RESIZE_LINEAR = 1,
+  WEIR_RESIZE_CUBIC = 2
+} weir_resize_mode_value;
+typedef enum weir_resize_coordinates_value {
+  WEIR_RESIZE_HALF_PIXEL = 0,
+  WEIR_RESIZE_ALIGN_CORNERS = 1,
+  WEIR_RESIZE_ASYMMETRIC = 2,
+  WEIR_RESIZE_PYTORCH_HALF_PIXEL = 3,
+  WEIR_RESIZE_HALF_PIXEL_SYMMETRIC = 4
+} weir_resize_coordinates_value;
+typedef enum weir_resize_rounding_value {
+  WEIR_RESIZE_PREFER_FLOOR = 0,
+  WEIR_RESIZE_PREFER_CEIL = 1,
+  WEIR_RESIZE_FLOOR = 2,
+  WEIR_RESIZE_CEIL = 3
+} weir_resize_rounding_value;
+typedef enum weir_resize_flags {
+  WEIR_RESIZE_EXCLUDE_OUTSIDE = 1
+} weir_resize_flags;
 typedef enum weir_data_layout_value {
   WEIR_LAYOUT_NCHW = 0
 } weir_data_layout_value;
@@ -1204,6 +1322,18 @@ typedef struct weir_conv_desc {
   int64_t padding_begin[2];
   int64_t padding_end[2];
 } weir_conv_desc;
+typedef struct weir_conv_transpose_desc {
+  size_t struct_size;
+  uint64_t flags;
+  weir_data_layout data_layout;
+  weir_activation activation;
+  int64_t groups;
+  int64_t strides[2];
+  int64_t dilations[2];
+  int64_t padding_begin[2];
+  int64_t padding_end[2];
+  int64_t more[2];
+} weir_conv_transpose_desc;
 typedef uint32_t weir_pooling_op;
 typedef struct weir_pooling_desc {
   size_t struct_size;
@@ -1216,14 +1346,35 @@ typedef struct weir_pooling_desc {
   int64_t padding_begin[2];
   int64_t padding_end[2];
 } weir_pooling_desc;
+typedef uint32_t weir_resize_mode;
+typedef uint32_t weir_resize_coordinates;
+typedef uint32_t weir_resize_rounding;
+typedef struct weir_resize_desc {
+  size_t struct_size;
+  uint64_t flags;
+  weir_resize_mode mode;
+  weir_resize_coordinates coordinates;
+  weir_resize_rounding rounding;
+  float cubic;
+  int64_t sizes[2];
+  double scales[2];
+} weir_resize_desc;
 weir_status weir_kernel_create_conv(weir_engine *engine,
                                     const weir_conv_desc *desc,
                                     const weir_kernel_options *options,
                                     weir_kernel **out_kernel);
+weir_status weir_kernel_create_conv_transpose(weir_engine *engine,
+                                              const weir_conv_transpose_desc *desc,
+                                              const weir_kernel_options *options,
+                                              weir_kernel **out_kernel);
 weir_status weir_kernel_create_pooling(weir_engine *engine,
                                        const weir_pooling_desc *desc,
                                        const weir_kernel_options *options,
                                        weir_kernel **out_kernel);
+weir_status weir_kernel_create_resize(weir_engine *engine,
+                                      const weir_resize_desc *desc,
+                                      const weir_kernel_options *options,
+                                      weir_kernel **out_kernel);
 typedef enum weir_gate_order_value {
   WEIR_GATES_ONNX = 0,
   WEIR_GATES_TORCH = 1

@@ -9,7 +9,7 @@ use super::check::{axis, flags, reserved};
 use super::operator::{Operator, PackedShape};
 use super::signature;
 use crate::base::desc::MAX_RANK;
-use crate::base::{Desc, Result, dtype};
+use crate::base::{Desc, Result};
 
 /// Gather: rows of a table by their indices, as for an embedding.
 ///
@@ -72,9 +72,7 @@ impl Operator for Gather {
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         let (table, indices) = (&inputs[0], &inputs[1]);
         let axis = signature::axis(self.axis, table)?;
-        if ![dtype::S32, dtype::S64].contains(&indices.dtype) {
-            return Err(signature::mismatch("input", 1, "s32 or s64 elements", indices));
-        }
+        signature::check_indices(1, indices)?;
         let (before, after) = (&table.shape()[..axis], &table.shape()[axis + 1..]);
         let rank = before.len() + indices.shape().len() + after.len();
         let mut output = Desc { dtype: table.dtype, rank: rank as u32, dims: [0; MAX_RANK] };

@@ -87,4 +87,9 @@ pub trait Operator: Copy + Debug + PartialEq + Send + Sync + 'static {
     /// leave dimensions open (-1), and then the output may: as far as it is known, and without refusing shapes that may
     /// turn out to fit. Allocates nothing unless it refuses.
     fn output(&self, inputs: &[Desc]) -> Result<Desc>;
+
+    /// The descriptor of one output, for an operator whose outputs differ.
+    fn output_at(&self, inputs: &[Desc], _index: usize) -> Result<Desc> {
+        self.output(inputs)
+    }
 }

@@ -86,6 +86,14 @@ pub fn check_like(inputs: &[Desc], index: usize, other: usize) -> Result<()> {
     Ok(())
 }
 
+/// Refuses an input that cannot be indices.
+pub fn check_indices(index: usize, indices: &Desc) -> Result<()> {
+    if ![dtype::S32, dtype::S64].contains(&indices.dtype) {
+        return Err(mismatch("input", index, "s32 or s64 elements", indices));
+    }
+    Ok(())
+}
+
 /// Refuses an input 0 of another rank.
 pub fn check_rank(rank: usize, input: &Desc) -> Result<()> {
     if input.shape().len() != rank {

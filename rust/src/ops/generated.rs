@@ -178,6 +178,60 @@ impl Create for Conv {
     }
 }
 
+/// Transposed convolution of signals \[N, C, W\] or images \[N, C, H, W\] in f32: each element, times the weights of
+/// its channel, is added to the window of the output that a convolution with these settings would have made it of; then
+/// the bias, then the activation.
+///
+/// Inputs: x; weights \[C, O / groups, KW\] or \[C, O / groups, KH, KW\]; with [`bias`](ConvTranspose::bias) bias\[O\].
+/// Output: \[N, O, OW\] or \[N, O, OH, OW\], where OW = (W - 1) \* stride + (KW - 1) \* dilation + 1 + more - begin -
+/// end.
+///
+/// Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
+#[derive(Clone, Debug, Default)]
+pub struct ConvTranspose {
+    /// A third input, bias\[O\], is added to each channel.
+    pub bias: bool,
+    /// How x and the output are ordered.
+    pub data_layout: DataLayout,
+    /// The function applied to each element of the output.
+    pub activation: Activation,
+    /// Number of groups that the channels are divided into; 0 = 1. Both C and O are multiples of it.
+    pub groups: i64,
+    /// Distance from one window to the next, in elements; 0 = 1.
+    pub strides: [i64; 2],
+    /// Distance from one tap to the next, in elements; 0 = 1.
+    pub dilations: [i64; 2],
+    /// Elements that are left out of the output in front.
+    pub padding_begin: [i64; 2],
+    /// Elements that are left out of the output behind.
+    pub padding_end: [i64; 2],
+    /// Elements that the output has more behind: what a stride of the convolution left over.
+    pub more: [i64; 2],
+}
+
+impl Operator for ConvTranspose {
+    const NAME: &'static str = "conv_transpose";
+}
+
+impl Create for ConvTranspose {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_conv_transpose_desc {
+            struct_size: size_of::<ffi::weir_conv_transpose_desc>(),
+            flags: bits(&[(self.bias, 1)]),
+            data_layout: self.data_layout as u32,
+            activation: self.activation as u32,
+            groups: self.groups,
+            strides: self.strides,
+            dilations: self.dilations,
+            padding_begin: self.padding_begin,
+            padding_end: self.padding_end,
+            more: self.more,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_conv_transpose(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
 /// Pooling of signals \[N, C, W\] or images \[N, C, H, W\] in f32, channel by channel. Input: x. Output: \[N, C, OW\]
 /// or \[N, C, OH, OW\], as large as that of a convolution with such windows.
 ///
@@ -237,6 +291,51 @@ impl Create for Pooling {
         };
         // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
         check(unsafe { ffi::weir_kernel_create_pooling(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// Resizing of images, or of signals: the last two dimensions of x, H and W, of any rank; the second one alone if the
+/// first has neither size nor scale.
+///
+/// Input: x, of any type for [`ResizeMode::Nearest`], else f32, f16, bf16, u8 or i8. Output: of the same type. Places
+/// and weights are computed in f64, elements in f32, first along W and then along H, and rounded once. All elements
+/// that have a weight are multiplied, also by 0: an infinity makes NaN of some elements beside it.
+#[derive(Clone, Debug, Default)]
+pub struct Resize {
+    /// Elements beyond the edges have no weight, and the others as much more; otherwise those at the edge are repeated.
+    pub exclude_outside: bool,
+    /// One of [`ResizeMode`].
+    pub mode: ResizeMode,
+    /// One of [`ResizeCoordinates`].
+    pub coordinates: ResizeCoordinates,
+    /// One of [`ResizeRounding`], for [`ResizeMode::Nearest`].
+    pub rounding: ResizeRounding,
+    /// The coefficient a of [`ResizeMode::Cubic`]; 0 = -0.75.
+    pub cubic: f32,
+    /// Elements of H and W in the output; 0 = as many as the scale says, rounded down.
+    pub sizes: [i64; 2],
+    /// Scales of H and W; 0 = that of the sizes, and 1 if there is no size either.
+    pub scales: [f64; 2],
+}
+
+impl Operator for Resize {
+    const NAME: &'static str = "resize";
+}
+
+impl Create for Resize {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_resize_desc {
+            struct_size: size_of::<ffi::weir_resize_desc>(),
+            flags: bits(&[(self.exclude_outside, 1)]),
+            mode: self.mode as u32,
+            coordinates: self.coordinates as u32,
+            rounding: self.rounding as u32,
+            cubic: self.cubic,
+            sizes: self.sizes,
+            scales: self.scales,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_resize(engine, &raw const desc, std::ptr::null(), out) })
     }
 }
 
@@ -668,6 +767,42 @@ impl Create for Norm {
     }
 }
 
+/// Local response normalisation: x / (bias + alpha / size \* s)^beta, where s is the sum of the squares of the `size`
+/// elements in the channels around it; beyond the first and the last channel there are none.
+///
+/// The channels are axis 1, and of `size` channels (size - 1) / 2, rounded down, lie in front. Input: x\[N, C, ...\],
+/// f32, f16 or bf16. Output: as x; computed in f32, and rounded once.
+#[derive(Clone, Debug, Default)]
+pub struct Lrn {
+    /// Number of channels whose squares are added, 1 or more.
+    pub size: i64,
+    /// The factor of the mean of the squares.
+    pub alpha: f32,
+    /// The exponent.
+    pub beta: f32,
+    /// What is added to the squares.
+    pub bias: f32,
+}
+
+impl Operator for Lrn {
+    const NAME: &'static str = "lrn";
+}
+
+impl Create for Lrn {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_lrn_desc {
+            struct_size: size_of::<ffi::weir_lrn_desc>(),
+            size: self.size,
+            alpha: self.alpha,
+            beta: self.beta,
+            bias: self.bias,
+            reserved: 0,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_lrn(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
 /// Cumulative sum: each element is the sum of those of x up to its place along one axis. Input: x, f32, f16, bf16, i32
 /// or i64. Output: as x. Floats are added in f64, in the order of the axis, and each sum is rounded to f32, and from
 /// there to f16 or bf16; i32 and i64 wrap around.
@@ -705,6 +840,53 @@ impl Create for Cumsum {
         };
         // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
         check(unsafe { ffi::weir_kernel_create_cumsum(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// The k greatest or least elements along an axis, with their places, the best ones first.
+///
+/// Input: x, f32, f16, bf16, i64, i32, i8 or u8. Outputs: the elements, and their places along the axis, i32 or, with
+/// [`s64_indices`](Topk::s64_indices), i64; both as x with k elements along the axis. Among equals the one with the
+/// lower place comes first; the two zeros are equal. A NaN is better than any number, of the greatest and of the least
+/// alike, as in [`ReduceOp::Argmax`] and [`ReduceOp::Argmin`].
+#[derive(Clone, Debug)]
+pub struct Topk {
+    /// The axis; negative counts from the end, -1 = last.
+    pub axis: i32,
+    /// Number of elements that are chosen; at most as many as there are along the axis.
+    pub k: i64,
+    /// The least elements, the least one first.
+    pub least: bool,
+    /// Places are i64, as other frameworks have them.
+    pub s64_indices: bool,
+}
+
+impl Default for Topk {
+    fn default() -> Self {
+        Topk {
+            axis: -1,
+            k: 0,
+            least: false,
+            s64_indices: false,
+        }
+    }
+}
+
+impl Operator for Topk {
+    const NAME: &'static str = "topk";
+}
+
+impl Create for Topk {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_topk_desc {
+            struct_size: size_of::<ffi::weir_topk_desc>(),
+            axis: self.axis,
+            reserved: 0,
+            k: self.k,
+            flags: bits(&[(self.least, 1), (self.s64_indices, 2)]),
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_topk(engine, &raw const desc, std::ptr::null(), out) })
     }
 }
 
@@ -925,6 +1107,172 @@ impl Create for Gather {
         };
         // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
         check(unsafe { ffi::weir_kernel_create_gather(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// Gather of elements: each one by an index of its own, from where it is itself, but for one axis.
+///
+/// Inputs: x; indices, i32 or i64, of x's rank, and along the other axes of at most its sizes. Output: the indices'
+/// shape of elements of x. Of matrices and axis 0: y\[i, j\] = x\[indices\[i, j\], j\]. A call with an index below 0 or
+/// beyond the axis fails with OUT_OF_RANGE, which names it, and writes nothing. With
+/// [`from_end`](GatherElements::from_end) an index below 0 counts from the end of the axis.
+#[derive(Clone, Debug)]
+pub struct GatherElements {
+    /// The axis of x that the indices select from; negative counts from the end, -1 = last.
+    pub axis: i32,
+    /// Indices below 0 count from the end of the axis: -1 is the last element.
+    pub from_end: bool,
+}
+
+impl Default for GatherElements {
+    fn default() -> Self {
+        GatherElements {
+            axis: -1,
+            from_end: false,
+        }
+    }
+}
+
+impl Operator for GatherElements {
+    const NAME: &'static str = "gather_elements";
+}
+
+impl Create for GatherElements {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_gather_elements_desc {
+            struct_size: size_of::<ffi::weir_gather_elements_desc>(),
+            axis: self.axis,
+            reserved: 0,
+            flags: bits(&[(self.from_end, 1)]),
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_gather_elements(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// Gather by places: blocks of a table, each by the indices of its first dimensions.
+///
+/// Inputs: table; indices\[..., Q\], i32 or i64. The first `batch_dims` dimensions of both are the same; each Q indices
+/// select from the next Q dimensions of the table, and what is behind those is a block. Output: the indices' shape
+/// without Q, and a block's. A call with an index below 0 or beyond its dimension fails with OUT_OF_RANGE, which names
+/// it, and writes nothing. With [`from_end`](GatherNd::from_end) an index below 0 counts from the end of its dimension.
+#[derive(Clone, Debug, Default)]
+pub struct GatherNd {
+    /// Indices below 0 count from the end of their dimension.
+    pub from_end: bool,
+    /// Number of the first dimensions that belong to table and indices alike.
+    pub batch_dims: u64,
+}
+
+impl Operator for GatherNd {
+    const NAME: &'static str = "gather_nd";
+}
+
+impl Create for GatherNd {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_gather_nd_desc {
+            struct_size: size_of::<ffi::weir_gather_nd_desc>(),
+            flags: bits(&[(self.from_end, 1)]),
+            batch_dims: self.batch_dims,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_gather_nd(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// Scatter: a tensor in which some elements are replaced, or reduced with others.
+///
+/// Inputs: x; indices, i32 or i64; updates, of x's type. With [`ScatterMode::Elements`] indices and updates have one
+/// shape, of x's rank, and along the other axes of at most its sizes: for matrices and axis 0 updates\[i, j\] goes to
+/// x\[indices\[i, j\], j\]. With [`ScatterMode::Nd`] each Q of indices\[..., Q\] are the place of a block in the first
+/// Q dimensions of x, and updates have the indices' shape without Q, and a block's. Output: as x.
+///
+/// Updates of one element are applied in their order in the tensor, on every pool; without a reduction the last one
+/// remains. Types are any, with a reduction all but bool; f16 and bf16 are computed in f32 and rounded after each
+/// update, integers wrap around. A call with an index below 0 or beyond its dimension fails with OUT_OF_RANGE, which
+/// names it, and writes nothing.
+#[derive(Clone, Debug)]
+pub struct Scatter {
+    /// Indices below 0 count from the end of their dimension.
+    pub from_end: bool,
+    /// One of [`ScatterMode`].
+    pub mode: ScatterMode,
+    /// One of [`ScatterReduction`].
+    pub reduction: ScatterReduction,
+    /// The axis of [`ScatterMode::Elements`]; negative counts from the end, -1 = last. For [`ScatterMode::Nd`] 0.
+    pub axis: i32,
+}
+
+impl Default for Scatter {
+    fn default() -> Self {
+        Scatter {
+            from_end: false,
+            mode: ScatterMode::Elements,
+            reduction: ScatterReduction::None,
+            axis: -1,
+        }
+    }
+}
+
+impl Operator for Scatter {
+    const NAME: &'static str = "scatter";
+}
+
+impl Create for Scatter {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_scatter_desc {
+            struct_size: size_of::<ffi::weir_scatter_desc>(),
+            flags: bits(&[(self.from_end, 1)]),
+            mode: self.mode as u32,
+            reduction: self.reduction as u32,
+            axis: self.axis,
+            reserved: 0,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_scatter(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// One-hot encoding: for each index a row of one value, but for the element with that number.
+///
+/// Inputs: indices, i32 or i64; values\[2\], of any type: that of all elements, and that of the one. Output: the
+/// indices' shape with `depth` elements along a new axis, of the values' type. An index below 0 or beyond the depth has
+/// a row without the one; with [`from_end`](OneHot::from_end) an index below 0 counts from the end.
+#[derive(Clone, Debug)]
+pub struct OneHot {
+    /// The axis of the output that is new; negative counts from the end, -1 = last.
+    pub axis: i32,
+    /// Number of elements of a row, 0 or more.
+    pub depth: i64,
+    /// Indices below 0 count from the end: -1 is the last element of a row.
+    pub from_end: bool,
+}
+
+impl Default for OneHot {
+    fn default() -> Self {
+        OneHot {
+            axis: -1,
+            depth: 0,
+            from_end: false,
+        }
+    }
+}
+
+impl Operator for OneHot {
+    const NAME: &'static str = "one_hot";
+}
+
+impl Create for OneHot {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_one_hot_desc {
+            struct_size: size_of::<ffi::weir_one_hot_desc>(),
+            axis: self.axis,
+            reserved: 0,
+            depth: self.depth,
+            flags: bits(&[(self.from_end, 1)]),
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_one_hot(engine, &raw const desc, std::ptr::null(), out) })
     }
 }
 
@@ -1185,6 +1533,54 @@ pub enum ReduceOp {
     Argmin = 11,
 }
 
+/// The place of element i of an axis, where s is the scale; the output has n elements, and x has m.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum ResizeCoordinates {
+    /// (i + 0.5) / s - 0.5.
+    #[default]
+    HalfPixel = 0,
+    /// i (m - 1) / (n - 1), and 0 if n is 1: the first and the last elements lie on one another.
+    AlignCorners = 1,
+    /// i / s.
+    Asymmetric = 2,
+    /// As [`ResizeCoordinates::HalfPixel`], and 0 if n is 1.
+    PytorchHalfPixel = 3,
+    /// As [`ResizeCoordinates::HalfPixel`], moved so that the middle of the output lies on that of x if n is not s m.
+    HalfPixelSymmetric = 4,
+}
+
+/// Interpolations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum ResizeMode {
+    /// The nearest element.
+    #[default]
+    Nearest = 0,
+    /// Of two elements along each axis.
+    Linear = 1,
+    /// Of four elements along each axis, by the cubic convolution of Keys.
+    Cubic = 2,
+}
+
+/// Roundings of a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum ResizeRounding {
+    /// The nearest one, the lower of two.
+    #[default]
+    PreferFloor = 0,
+    /// The nearest one, the upper of two.
+    PreferCeil = 1,
+    /// The one below.
+    Floor = 2,
+    /// The one above.
+    Ceil = 3,
+}
+
 /// How a number becomes an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
@@ -1197,6 +1593,36 @@ pub enum Rounding {
     Nearest = 1,
     /// The greatest one that is not above it: 2.7 is 2, and -2.7 is -3.
     Floor = 2,
+}
+
+/// What an index of a scatter stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum ScatterMode {
+    /// The place of one element along an axis: the reverse of [`GatherElements`].
+    #[default]
+    Elements = 0,
+    /// Q indices are the place of a block: the reverse of [`GatherNd`].
+    Nd = 1,
+}
+
+/// Reductions of a scatter, as [`BinaryOp`] has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum ScatterReduction {
+    /// The update.
+    #[default]
+    None = 0,
+    /// Their sum.
+    Add = 1,
+    /// Their product.
+    Mul = 2,
+    /// The lesser one; a NaN if one is NaN.
+    Min = 3,
+    /// The greater one; a NaN if one is NaN.
+    Max = 4,
 }
 
 /// How the dimensions of the weights of a convolution are ordered.

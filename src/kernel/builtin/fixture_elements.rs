@@ -5,7 +5,7 @@ use super::*;
 use crate::base::{Ref, Result, dtype};
 use crate::kernel::vector::convert::Stored;
 use crate::kernel::{Kernel, NEVER, Scratch};
-use crate::memory::{Bf16, Bool, Bytes, Element, F16, View};
+use crate::memory::{AlignedBuffer, Bf16, Bool, Bytes, Element, F16, View};
 use crate::threadpool::ThreadPool;
 
 pub const FLOATS: [u32; 3] = [dtype::F32, dtype::BF16, dtype::F16];
@@ -110,6 +110,26 @@ pub fn run_on(kernel: &dyn Kernel, inputs: &[&TypedTensor], pool: Option<&Ref<Th
     call(kernel, &views, output.view(), pool).unwrap();
     output.check_guards();
     output
+}
+
+/// All outputs of a kernel that has several, or scratch memory.
+pub fn run_all_on(kernel: &dyn Kernel, inputs: &[&TypedTensor], pool: Option<&Ref<ThreadPool>>) -> Vec<TypedTensor> {
+    const SLOTS: usize = 8;
+    let descs: Vec<_> = inputs.iter().map(|tensor| tensor.desc).collect();
+    let outputs = kernel.infer(&descs).unwrap();
+    assert!(kernel.cost_ns(&descs, &outputs) >= LEAST_NS && kernel.is_pure());
+    let bytes = kernel.scratch_bytes(&descs, &outputs);
+    let memory = AlignedBuffer::zeroed(Scratch::stride(bytes) * SLOTS, "scratch").unwrap();
+    let results: Vec<_> = outputs.into_iter().map(TypedTensor::empty).collect();
+    let (inputs, outputs): (Vec<_>, Vec<_>) =
+        (inputs.iter().map(|tensor| tensor.view()).collect(), results.iter().map(TypedTensor::view).collect());
+    // SAFETY: tensors that the callers own, and memory that nothing else uses.
+    unsafe {
+        let context = KernelContext::new(&inputs, &outputs, pool, Scratch::new(memory.data(), bytes, SLOTS), &NEVER);
+        kernel.compute(&context, context.outputs()).unwrap();
+    }
+    results.iter().for_each(TypedTensor::check_guards);
+    results
 }
 
 /// The result, which is the same on all pools, and in the memory of each input that it fits.

@@ -110,7 +110,7 @@ where
     }
 
     fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
-        Ok(vec![self.operator.output(inputs)?; self.operator.num_outputs()])
+        (0..self.operator.num_outputs()).map(|index| self.operator.output_at(inputs, index)).collect()
     }
 
     fn scratch_bytes(&self, inputs: &[Desc], outputs: &[Desc]) -> usize {
@@ -174,8 +174,9 @@ where
         *desc = *view.desc();
     }
     let inputs = &descs[..context.inputs().len()];
-    let output = kernel.operator.output(inputs)?;
+    let first = kernel.operator.output(inputs)?;
     for i in 0..outputs.count() {
+        let output = if i == 0 { first } else { kernel.operator.output_at(inputs, i)? };
         let declared = outputs.desc(i);
         if !declared.is_concrete() {
             outputs.allocate(context, i, output.shape())?;
@@ -183,5 +184,5 @@ where
             return Err(Error::internal(format!("output {i} was to be {}, and is {}", declared.text(), output.text())));
         }
     }
-    Ok(BuiltinOperation::scratch_bytes(kernel, inputs, &output))
+    Ok(BuiltinOperation::scratch_bytes(kernel, inputs, &first))
 }

@@ -20,6 +20,8 @@
 //! - `binary`: binary elementwise functions. `affine`: scales and zero points.
 //! - `movement`: copies between layouts, transposition.
 //! - `levels`: plain loops, compiled for every instruction set; `reduce`: reductions over any dimensions.
+//! - `topk`: the best elements of rows.
+//! - `transposed`: products that are added up in windows.
 //! - `convert`: slices between storage types and f32.
 //! - `columns`: mutable access to stripes of columns of an output.
 
@@ -65,6 +67,8 @@ mod strip;
 mod thin;
 mod thin_turned;
 mod tile;
+pub mod topk;
+pub mod transposed;
 mod wide;
 
 pub use crate::ops::axis as window;

@@ -2,8 +2,13 @@
 
 mod concat;
 mod gather;
+mod gather_elements;
+mod gather_nd;
+mod one_hot;
 mod pad;
+mod places;
 mod reshape;
+mod scatter;
 mod slice;
 mod transpose;
 
@@ -69,3 +74,5 @@ fn bytes_span(units: usize, unit: usize) -> Span {
 pub mod fixture;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_places;
