@@ -193,8 +193,8 @@ impl ImageWindows<'_> {
             }
             for row in rows {
                 lines.copy_within(STRIDE.., 0);
-                for tap in TAPS - STRIDE..TAPS {
-                    lines[tap] = self.greatest_of_line::<V, C, TAPS, STRIDE, EDGE>(source, row * STRIDE + tap);
+                for (tap, line) in lines.iter_mut().enumerate().skip(TAPS - STRIDE) {
+                    *line = self.greatest_of_line::<V, C, TAPS, STRIDE, EDGE>(source, row * STRIDE + tap);
                 }
                 let mut most = lines[0];
                 for line in &lines[1..] {
