@@ -322,6 +322,8 @@ fn reshape_keeps_the_elements() {
         (&[], &[1, 1], &[1, 1]),
         (&[0, 3], &[5, 0], &[5, 0]),
         (&[0, 3], &[5, -1], &[5, 0]),
+        (&[2, 3, 4], &[-2, -1], &[2, 12]),
+        (&[0, 3, 4], &[-2, 2, -1], &[0, 2, 6]),
     ] {
         for dtype in TYPES {
             let x = Any::filled(dtype, shape, 1);
@@ -335,7 +337,7 @@ fn reshape_keeps_the_elements() {
     assert_eq!(refused(&[0], &[0, -1]), "input 0: expected as many elements as f32[0,?] has, got f32[0]");
     assert!(refused(&[2], &[1 << 40, 1 << 40]).contains("more elements than memory can hold"));
     let text = |into: &[i64]| reshape(into).unwrap_err().message().to_owned();
-    assert_eq!(text(&[2, -2]), "desc->dims[1] is -2, expected -1 (the rest), 0 or more");
+    assert_eq!(text(&[2, -3]), "desc->dims[1] is -3, expected -2 (as in the input), -1 (the rest), 0 or more");
     assert_eq!(text(&[-1, 3, -1]), "desc->dims[2] is -1, and so is desc->dims[0]");
 }
 
