@@ -186,7 +186,7 @@ mod tests {
     fn calls(trials: &Trials, range: std::ops::Range<usize>, ns: impl Fn(usize) -> (f32, f32)) -> (f64, usize) {
         let (mut sum, mut shared) = (0.0, 0);
         for call in range {
-            let trial = trials.of(&span(1000), 10_000.0).unwrap();
+            let trial = trials.at(&span(1000), 10_000.0, 0).unwrap();
             let (alone_ns, shared_ns) = ns(call);
             match trial.next(false) {
                 NextRun::Alone { timed } => {
@@ -275,7 +275,7 @@ mod tests {
             (31_000.0, 17_000.0, 54_000.0, 4e6),
         ] {
             let trials = Trials::default();
-            let trial = trials.of(&span(1000), 10_000.0).unwrap();
+            let trial = trials.at(&span(1000), 10_000.0, 0).unwrap();
             let (mut together_ns, mut good) = (0.0, 0);
             for _ in 0..20_000 {
                 match trial.next(false) {
@@ -348,13 +348,13 @@ mod tests {
     #[test]
     fn loops_are_known_by_their_size_and_place() {
         let trials = Trials::default();
-        let at = |items, site| trials.of(&Span { site, ..span(items) }, 10_000.0).unwrap();
+        let at = |items, site| trials.at(&Span { site, ..span(items) }, 10_000.0, 0).unwrap();
         at(10, 0).was_alone(7.0);
         assert_eq!(at(10, 0).alone_ns(), Some(7.0));
         assert_eq!((at(11, 0).alone_ns(), at(10, 4096).alone_ns()), (None, None));
-        assert!(trials.of(&span(1000), 2.0 * LONGEST_NS).is_none());
+        assert!(trials.at(&span(1000), 2.0 * LONGEST_NS, 0).is_none());
         // Without an estimate, by what it took before, roughly.
-        let unknown = |total| trials.of(&Span { items: 10, site: 64, ..Span::default() }, total).unwrap();
+        let unknown = |total| trials.at(&Span { items: 10, site: 64, ..Span::default() }, total, 0).unwrap();
         unknown(10_000.0).was_alone(9_000.0);
         assert_eq!(unknown(11_000.0).alone_ns(), Some(9_000.0));
         assert_eq!(unknown(40_000.0).alone_ns(), None);
@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn a_small_loop_is_left_alone_until_it_grows() {
         let trials = Trials::default();
-        let trial = trials.of(&span(1000), 10_000.0).unwrap();
+        let trial = trials.at(&span(1000), 10_000.0, 0).unwrap();
         let small = (0..1000).filter(|_| trial.next(true) == NextRun::Alone { timed: true }).count();
         assert!((10..=20).contains(&small), "{small}");
         assert!((0..200).any(|_| matches!(trial.next(false), NextRun::Shared { .. })));

@@ -6,7 +6,7 @@ use crate::base::{Desc, Result, dtype};
 use crate::kernel::vector::topk::{Ordered, Places, Rows};
 use crate::kernel::{KernelContext, Outputs};
 use crate::memory::{Bf16, F16};
-use crate::ops::{Topk, signature};
+use crate::ops::Topk;
 
 /// Time per element that is compared, and per one that is sorted, for each time their number doubles.
 const ELEMENT_NS: f32 = 0.6;
@@ -38,11 +38,10 @@ impl Builtin<Topk> {
 
 impl BuiltinOperation for Builtin<Topk> {
     fn scratch_bytes(&self, inputs: &[Desc], _output: &Desc) -> usize {
-        let len = signature::axis(self.axis, &inputs[0]).map_or(0, |axis| inputs[0].dims[axis]);
-        let (count, len) = (self.count, usize::try_from(len).ok());
+        let len = axis::split(self.axis, &inputs[0]).map_or(0, |columns| columns.len);
         match inputs[0].dtype {
-            dtype::S64 => Rows::scratch_bytes::<i64>(count, len),
-            _ => Rows::scratch_bytes::<i32>(count, len),
+            dtype::S64 => Rows::scratch_bytes::<i64>(self.count, len),
+            _ => Rows::scratch_bytes::<i32>(self.count, len),
         }
     }
 

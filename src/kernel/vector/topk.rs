@@ -111,14 +111,13 @@ pub enum Places<'a> {
 }
 
 impl Rows {
-    /// Entries of a buffer; of rows whose length is not known yet the most.
-    fn capacity(count: usize, len: Option<usize>) -> usize {
-        let most = count + count.max(CHUNK);
-        len.map_or(most, |len| most.min(len))
+    /// Entries of a buffer.
+    fn capacity(count: usize, len: usize) -> usize {
+        len.min(count + count.max(CHUNK))
     }
 
     /// Scratch memory that `choose` needs per slot, in bytes.
-    pub fn scratch_bytes<T: Ordered>(count: usize, len: Option<usize>) -> usize {
+    pub fn scratch_bytes<T: Ordered>(count: usize, len: usize) -> usize {
         Rows::capacity(count, len) * size_of::<<T::Rank as Rank>::Entry>()
     }
 
@@ -133,14 +132,14 @@ impl Rows {
         site: &dyn Site,
     ) -> Result<()> {
         let Rows { outer, len, stride, count, least } = *self;
-        let (items, capacity, values) = (outer * stride, Rows::capacity(count, Some(len)), values.shards::<T>(1));
+        let (items, capacity, values) = (outer * stride, Rows::capacity(count, len), values.shards::<T>(1));
         let room = match places {
             Places::S32(places) => places.len(),
             Places::S64(places) => places.len(),
         };
         assert!(1 <= count && count <= len && len <= i32::MAX as usize);
         assert!(x.len() >= items * len && values.len().min(room) >= items * count);
-        check_scratch(site, Rows::scratch_bytes::<T>(count, Some(len)));
+        check_scratch(site, Rows::scratch_bytes::<T>(count, len));
         let span = Span { items, cost_ns, ..Span::default() };
         site.parallel_for(&span, &|claim| {
             let memory = site.scratch(claim.slot()).cast::<<T::Rank as Rank>::Entry>();
