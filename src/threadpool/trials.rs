@@ -7,8 +7,7 @@
 //! caller's own processor, it moves them apart only after a few milliseconds. Short loops are not timed each time.
 //!
 //! After a pause the pool's threads sleep, caches have gone cold and processors run slowly: both ways take longer, and
-//! by other factors. So what is found out there is kept apart, and decides nothing for calls in a row; nor the other way
-//! about.
+//! by other factors. So what is found out there is kept apart, and decides nothing for calls in a row, nor the reverse.
 //!
 //! Loops are identified by their site and size. An entry may change its owner between two reads.
 #![forbid(unsafe_code)]

@@ -28,7 +28,7 @@ const ROWS: usize = 8;
 
 /// How an axis is resized: element i lies at `i * step.0 / step.1`, apart from an offset.
 #[derive(Clone, Copy)]
-struct Line<'a> {
+struct ResizeLine<'a> {
     op: &'a Resize,
     len: usize,
     size: usize,
@@ -37,9 +37,9 @@ struct Line<'a> {
     offset: (f64, f64),
 }
 
-impl<'a> Line<'a> {
+impl<'a> ResizeLine<'a> {
     /// Of H (0) or W (1).
-    fn new(op: &'a Resize, which: usize, x: &Desc, y: &Desc) -> Line<'a> {
+    fn new(op: &'a Resize, which: usize, x: &Desc, y: &Desc) -> ResizeLine<'a> {
         let (len, size) = Resize::axis(which, x).map_or((1, 1), |axis| (x.dims[axis] as usize, y.dims[axis] as usize));
         let (whole, all) = (len as f64, size as f64);
         let mut step = if op.scales[which] == 0.0 { (whole, all) } else { (1.0, op.scales[which]) };
@@ -58,7 +58,7 @@ impl<'a> Line<'a> {
             // One element, which lies on the first.
             _ => (step, offset) = ((0.0, 1.0), (0.0, 0.0)),
         }
-        Line { op, len, size, step, offset }
+        ResizeLine { op, len, size, step, offset }
     }
 
     /// The place of a result among the elements.
@@ -141,12 +141,12 @@ impl Pattern {
 }
 
 impl Builtin<Resize> {
-    fn lines(&self, x: &Desc, y: &Desc) -> [Line<'_>; 2] {
-        [0, 1].map(|which| Line::new(self, which, x, y))
+    fn lines(&self, x: &Desc, y: &Desc) -> [ResizeLine<'_>; 2] {
+        [0, 1].map(|which| ResizeLine::new(self, which, x, y))
     }
 
     /// A loop over the rows of the output.
-    fn span(&self, [rows, columns]: &[Line<'_>; 2], total: usize) -> Span {
+    fn span(&self, [rows, columns]: &[ResizeLine<'_>; 2], total: usize) -> Span {
         let element_ns = match self.mode {
             Mode::WEIR_RESIZE_NEAREST => COPY_NS,
             _ => COPY_NS + TAP_NS * (rows.taps() + columns.taps()) as f32,
@@ -237,7 +237,7 @@ struct Across {
 }
 
 impl Across {
-    fn new(columns: &Line<'_>, first: usize, count: usize) -> Across {
+    fn new(columns: &ResizeLine<'_>, first: usize, count: usize) -> Across {
         let (mut places, mut weights) = ([[0; COLUMNS]; TAPS], [[0.0; COLUMNS]; TAPS]);
         for i in 0..count {
             let (of, by) = columns.weights(first + i);

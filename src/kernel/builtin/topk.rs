@@ -3,7 +3,7 @@
 
 use super::{Builtin, BuiltinOperation, LEAST_NS, axis, elements};
 use crate::base::{Desc, Result, dtype};
-use crate::kernel::vector::topk::{Ordered, Places, Rows};
+use crate::kernel::vector::topk::{Ordered, Rows, TopkPlaces};
 use crate::kernel::{KernelContext, Outputs};
 use crate::memory::{Bf16, F16};
 use crate::ops::Topk;
@@ -29,8 +29,8 @@ impl Builtin<Topk> {
             least: self.least,
         };
         let places = match self.long_indices {
-            true => Places::S64(places.shards(1)),
-            false => Places::S32(places.shards(1)),
+            true => TopkPlaces::S64(places.shards(1)),
+            false => TopkPlaces::S32(places.shards(1)),
         };
         rows.choose(x.read::<T>(), values, &places, self.row_ns(rows.len), context)
     }

@@ -60,8 +60,8 @@ impl MicroKernels {
     /// # Safety
     /// At least one row and one column, at most `rows_of` and `width` of them. `c` has `rows` rows of `columns`
     /// writable floats, `c_stride` apart; `a` has `rows` times `depth` readable floats, `b` `depth` times `columns`, in
-    /// a panel rounded up to whole vectors (`lanes`). The panel of a copy has `depth` rows of writable whole vectors. The
-    /// numbers of the epilogue are readable. Writes overlap no reads.
+    /// a panel rounded up to whole vectors (`lanes`). The panel of a copy has `depth` rows of writable whole vectors.
+    /// The numbers of the epilogue are readable. Writes overlap no reads.
     pub unsafe fn multiply(&self, tile: &MicroTile) {
         debug_assert!((1..=self.width).contains(&tile.columns) && tile.rows >= 1);
         // SAFETY: as demanded of the caller.

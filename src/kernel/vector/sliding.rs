@@ -259,7 +259,7 @@ impl Sliding {
                         first,
                         out: out.data().wrapping_add((image * self.filters + filter) * height * width),
                     };
-                    // SAFETY: the level is supported, the sizes were compared, and these rows of the output are claimed.
+                    // SAFETY: the level is supported, the sizes were compared, and these rows of the output claimed.
                     let run = unsafe {
                         windows.compute::<C>(isa, rows.clone());
                         std::slice::from_raw_parts_mut(windows.out.add(rows.start * width), rows.len() * width)

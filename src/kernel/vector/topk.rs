@@ -14,14 +14,14 @@ const CHUNK: usize = 64;
 
 /// An element type that has an order.
 pub trait Ordered: Element {
-    type Rank: Rank;
+    type Rank: SortRank;
 
     /// The lesser the better.
     fn rank(self, least: bool) -> Self::Rank;
 }
 
 /// The quality of an element.
-pub trait Rank: Copy + Ord + Send + Sync {
+pub trait SortRank: Copy + Ord + Send + Sync {
     /// With a place, of which the lower one is better.
     type Entry: Copy + Ord;
     const ZERO: Self;
@@ -30,7 +30,7 @@ pub trait Rank: Copy + Ord + Send + Sync {
     fn of(entry: Self::Entry) -> (Self, u32);
 }
 
-impl Rank for i32 {
+impl SortRank for i32 {
     type Entry = u64;
     const ZERO: i32 = 0;
 
@@ -44,7 +44,7 @@ impl Rank for i32 {
     }
 }
 
-impl Rank for i64 {
+impl SortRank for i64 {
     type Entry = u128;
     const ZERO: i64 = 0;
 
@@ -105,7 +105,7 @@ pub struct Rows {
 
 /// Where places go.
 #[derive(Debug)]
-pub enum Places<'a> {
+pub enum TopkPlaces<'a> {
     S32(Shards<'a, i32>),
     S64(Shards<'a, i64>),
 }
@@ -118,7 +118,7 @@ impl Rows {
 
     /// Scratch memory that `choose` needs per slot, in bytes.
     pub fn scratch_bytes<T: Ordered>(count: usize, len: usize) -> usize {
-        Rows::capacity(count, len) * size_of::<<T::Rank as Rank>::Entry>()
+        Rows::capacity(count, len) * size_of::<<T::Rank as SortRank>::Entry>()
     }
 
     /// Chooses the best elements of each row of x, in a region of a site that has `scratch_bytes` per slot, at this cost
@@ -127,22 +127,22 @@ impl Rows {
         &self,
         x: &[T],
         values: BytesMut<'_>,
-        places: &Places<'_>,
+        places: &TopkPlaces<'_>,
         cost_ns: f32,
         site: &dyn Site,
     ) -> Result<()> {
         let Rows { outer, len, stride, count, least } = *self;
         let (items, capacity, values) = (outer * stride, Rows::capacity(count, len), values.shards::<T>(1));
         let room = match places {
-            Places::S32(places) => places.len(),
-            Places::S64(places) => places.len(),
+            TopkPlaces::S32(places) => places.len(),
+            TopkPlaces::S64(places) => places.len(),
         };
         assert!(1 <= count && count <= len && len <= i32::MAX as usize);
         assert!(x.len() >= items * len && values.len().min(room) >= items * count);
         check_scratch(site, Rows::scratch_bytes::<T>(count, len));
         let span = Span { items, cost_ns, ..Span::default() };
         site.parallel_for(&span, &|claim| {
-            let memory = site.scratch(claim.slot()).cast::<<T::Rank as Rank>::Entry>();
+            let memory = site.scratch(claim.slot()).cast::<<T::Rank as SortRank>::Entry>();
             // SAFETY: scratch memory of the slot, which the claim has for itself: aligned, initialised, and large enough,
             // as compared above. All bytes are values of an entry.
             let buffer = unsafe { std::slice::from_raw_parts_mut(memory, capacity) };
@@ -157,8 +157,8 @@ impl Rows {
                     unsafe {
                         values.as_ptr().add(to).write(row[place as usize * stride]);
                         match places {
-                            Places::S32(places) => places.as_ptr().add(to).write(place as i32),
-                            Places::S64(places) => places.as_ptr().add(to).write(place.into()),
+                            TopkPlaces::S32(places) => places.as_ptr().add(to).write(place as i32),
+                            TopkPlaces::S64(places) => places.as_ptr().add(to).write(place.into()),
                         }
                     }
                 }
@@ -174,8 +174,8 @@ fn best<'b, T: Ordered>(
     stride: usize,
     count: usize,
     least: bool,
-    buffer: &'b mut [<T::Rank as Rank>::Entry],
-) -> &'b [<T::Rank as Rank>::Entry] {
+    buffer: &'b mut [<T::Rank as SortRank>::Entry],
+) -> &'b [<T::Rank as SortRank>::Entry] {
     let (len, mut filled, mut limit) = (row.len().div_ceil(stride), 0, None);
     for first in (0..len).step_by(CHUNK) {
         let mut ranks = [T::Rank::ZERO; CHUNK];

@@ -21,7 +21,7 @@ use crate::threadpool::Span;
 const PIECES: usize = 16;
 
 /// An element type that has reductions.
-trait Reduced: Element {
+trait ReducedElement: Element {
     fn reduced(self, by: Reduction, with: Self) -> Self;
 }
 
@@ -32,7 +32,7 @@ fn chosen<T: PartialOrd>(by: Reduction, a: T, b: T) -> T {
     if stays { a } else { b }
 }
 
-impl Reduced for f32 {
+impl ReducedElement for f32 {
     #[inline(always)]
     fn reduced(self, by: Reduction, with: f32) -> f32 {
         match by {
@@ -46,13 +46,13 @@ impl Reduced for f32 {
 
 macro_rules! reduced {
     ($($half:ident)*; $($whole:ident)*) => {
-        $(impl Reduced for $half {
+        $(impl ReducedElement for $half {
             #[inline(always)]
             fn reduced(self, by: Reduction, with: $half) -> $half {
                 $half::narrowed(self.widened().reduced(by, with.widened()))
             }
         })*
-        $(impl Reduced for $whole {
+        $(impl ReducedElement for $whole {
             #[inline(always)]
             fn reduced(self, by: Reduction, with: $whole) -> $whole {
                 match by {
@@ -77,10 +77,10 @@ struct Targets<'a> {
     unit: usize,
     /// Units of the blocks that updates never leave.
     block: usize,
-    kind: Kind,
+    kind: ScatterKind,
 }
 
-enum Kind {
+enum ScatterKind {
     /// Along an axis.
     Elements(usize),
     /// By so many indices.
@@ -93,7 +93,7 @@ impl Targets<'_> {
     fn each(&self, block: usize, mut body: impl FnMut(usize, usize)) {
         let (mut steps, sizes) = (strides(self.x), self.x.shape());
         match self.kind {
-            Kind::Elements(axis) => {
+            ScatterKind::Elements(axis) => {
                 let (outer, shape) = (&self.shape.shape()[..axis], &self.shape.shape()[axis..]);
                 let count = shape.iter().product::<i64>() as usize;
                 // The block's number among those of the updates.
@@ -115,7 +115,7 @@ impl Targets<'_> {
                     walk.step();
                 }
             }
-            Kind::Places(depth) => {
+            ScatterKind::Places(depth) => {
                 let count = self.shape.shape().iter().rev().skip(1).product::<i64>() as usize;
                 for number in 0..count {
                     let place = (0..depth).fold(0, |place, i| {
@@ -160,7 +160,12 @@ impl Targets<'_> {
 }
 
 impl Builtin<Scatter> {
-    fn reduce<T: Reduced>(&self, to: &Targets<'_>, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+    fn reduce<T: ReducedElement>(
+        &self,
+        to: &Targets<'_>,
+        context: &KernelContext<'_>,
+        outputs: Outputs<'_>,
+    ) -> Result<()> {
         let (x, updates) = (context.input(0).read::<T>(), context.input(2).read::<T>());
         let output = outputs.only().shards::<T>(to.unit);
         to.apply(to.unit, (x, updates, output), context, |from, y| {
@@ -183,20 +188,20 @@ impl BuiltinOperation for Builtin<Scatter> {
             Mode::WEIR_SCATTER_ELEMENTS => {
                 let axis = signature::axis(self.axis, x)?;
                 indices.check(x, axis, 1, self.from_end)?;
-                (Kind::Elements(axis), 1)
+                (ScatterKind::Elements(axis), 1)
             }
             Mode::WEIR_SCATTER_ND => {
                 let depth = place_depth(x, 0, 1, shape)?;
                 indices.check(x, 0, depth, self.from_end)?;
-                (Kind::Places(depth), product(&x.shape()[depth..]))
+                (ScatterKind::Places(depth), product(&x.shape()[depth..]))
             }
         };
         if all == 0 {
             return Ok(());
         }
         let block = match kind {
-            Kind::Elements(axis) => product(&x.shape()[axis..]),
-            Kind::Places(_) => all / unit,
+            ScatterKind::Elements(axis) => product(&x.shape()[axis..]),
+            ScatterKind::Places(_) => all / unit,
         };
         let to = Targets { x, shape, indices, unit, block, kind };
         if self.reduction == Reduction::WEIR_SCATTER_NONE {

@@ -1,4 +1,4 @@
-//! What windows do with the elements under them.
+//! The operations of windows on the elements under them.
 
 use crate::kernel::vector::lanes::Vector;
 

@@ -118,7 +118,7 @@ impl ImageWindows<'_> {
     ) {
         // SAFETY: as demanded of the caller.
         unsafe {
-            let source = Source::<V, TAPS, STRIDE, EDGE>::new(self.across, column);
+            let source = WindowSource::<V, TAPS, STRIDE, EDGE>::new(self.across, column);
             if C::IN_ANY_ORDER {
                 return self.greatest::<V, C, TAPS, STRIDE, EDGE>(&source, rows, column);
             }
@@ -159,7 +159,7 @@ impl ImageWindows<'_> {
     #[inline(always)]
     unsafe fn greatest_of_line<V: Vector, C: Combine, const TAPS: usize, const STRIDE: usize, const EDGE: bool>(
         &self,
-        source: &Source<V, TAPS, STRIDE, EDGE>,
+        source: &WindowSource<V, TAPS, STRIDE, EDGE>,
         row: usize,
     ) -> [V; 2] {
         let line = self.line(self.x, row);
@@ -180,7 +180,7 @@ impl ImageWindows<'_> {
     #[inline(always)]
     unsafe fn greatest<V: Vector, C: Combine, const TAPS: usize, const STRIDE: usize, const EDGE: bool>(
         &self,
-        source: &Source<V, TAPS, STRIDE, EDGE>,
+        source: &WindowSource<V, TAPS, STRIDE, EDGE>,
         rows: Range<usize>,
         column: usize,
     ) {
@@ -211,7 +211,7 @@ impl ImageWindows<'_> {
     #[inline(always)]
     unsafe fn sums<V: Vector, C: Combine, const TAPS: usize, const STRIDE: usize, const EDGE: bool>(
         &self,
-        source: &Source<V, TAPS, STRIDE, EDGE>,
+        source: &WindowSource<V, TAPS, STRIDE, EDGE>,
         row: usize,
     ) -> [V; ROWS] {
         // SAFETY: as demanded of the caller.
@@ -243,7 +243,7 @@ impl ImageWindows<'_> {
     #[inline(always)]
     unsafe fn stream<V: Vector, C: Combine, const TAPS: usize, const STRIDE: usize, const EDGE: bool>(
         &self,
-        source: &Source<V, TAPS, STRIDE, EDGE>,
+        source: &WindowSource<V, TAPS, STRIDE, EDGE>,
         rows: Range<usize>,
         column: usize,
     ) {
@@ -288,7 +288,7 @@ impl ImageWindows<'_> {
     #[inline(always)]
     unsafe fn three<V: Vector, C: Combine, const TAPS: usize, const STRIDE: usize, const EDGE: bool>(
         &self,
-        source: &Source<V, TAPS, STRIDE, EDGE>,
+        source: &WindowSource<V, TAPS, STRIDE, EDGE>,
         row: usize,
     ) -> [V; 3] {
         let line = self.line(self.x, row);
@@ -308,14 +308,14 @@ unsafe fn combine<V: Vector, C: Combine>(sum: V, [a, b, c]: [V; 3], [of_a, of_b,
 }
 
 /// The elements under a register of windows in any row.
-struct Source<V: Vector, const TAPS: usize, const STRIDE: usize, const EDGE: bool> {
+struct WindowSource<V: Vector, const TAPS: usize, const STRIDE: usize, const EDGE: bool> {
     /// The place of the first one in its row, which may lie before the first element.
     begin: isize,
     /// The lanes with elements, by taps and registers.
     inside: [[V::Mask; 2]; TAPS],
 }
 
-impl<V: Vector, const TAPS: usize, const STRIDE: usize, const EDGE: bool> Source<V, TAPS, STRIDE, EDGE> {
+impl<V: Vector, const TAPS: usize, const STRIDE: usize, const EDGE: bool> WindowSource<V, TAPS, STRIDE, EDGE> {
     /// # Safety
     /// The processor has the instructions of V.
     #[inline(always)]
@@ -333,7 +333,7 @@ impl<V: Vector, const TAPS: usize, const STRIDE: usize, const EDGE: bool> Source
                     }
                 }
             }
-            Source { begin, inside }
+            WindowSource { begin, inside }
         }
     }
 
