@@ -1,5 +1,5 @@
 /* A PNG file is a row of chunks: a size, a name of four letters, so many bytes, and a checksum, which is not looked at.
- * Pictures of 8 bits a channel, grey, coloured or with a palette, without interlacing. What is transparent is on white.
+ * Pictures of 8 bits a channel, grey, coloured or with a palette, without interlacing. Transparent ones lie on white.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

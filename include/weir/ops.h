@@ -561,7 +561,7 @@ typedef enum weir_reshape_dim {
   WEIR_RESHAPE_KEEP = -2
 } weir_reshape_dim;
 
-/** What an index of a scatter stands for. */
+/** The meaning of an index of a scatter. */
 typedef enum weir_scatter_mode_value {
   /** The place of one element along an axis: the reverse of weir_gather_elements_desc. */
   WEIR_SCATTER_ELEMENTS = 0,
@@ -674,8 +674,8 @@ typedef struct weir_pad_desc {
  * The same elements, in their order, in another shape. In a graph the output takes over the memory of the input where
  * possible, and nothing is copied; on a stream x may be its own output.
  *
- * Dimensions of WEIR_RESHAPE_KEEP are those of x, whatever their size; the other dimensions of x and of the output hold
- * equally many elements. Input: x. Output: x in the shape.
+ * Dimensions of WEIR_RESHAPE_KEEP are those of x, whatever their size; the other dimensions of x and of the output
+ * hold equally many elements. Input: x. Output: x in the shape.
  */
 typedef struct weir_reshape_desc {
   /** sizeof(weir_reshape_desc) of the caller's header. */
@@ -710,10 +710,10 @@ typedef struct weir_gather_desc {
 /**
  * Gather of elements: each one by an index of its own, from where it is itself, but for one axis.
  *
- * Inputs: x; indices, s32 or s64, of x's rank, and along the other axes of at most its sizes. Output: the indices' shape
- * of elements of x. Of matrices and axis 0: y[i, j] = x[indices[i, j], j]. A call with an index below 0 or beyond the
- * axis fails with OUT_OF_RANGE, which names it, and writes nothing. With WEIR_GATHER_ELEMENTS_FROM_END an index below 0
- * counts from the end of the axis.
+ * Inputs: x; indices, s32 or s64, of x's rank, and along the other axes of at most its sizes. Output: the indices'
+ * shape of elements of x. Of matrices and axis 0: y[i, j] = x[indices[i, j], j]. A call with an index below 0 or beyond
+ * the axis fails with OUT_OF_RANGE, which names it, and writes nothing. With WEIR_GATHER_ELEMENTS_FROM_END an index
+ * below 0 counts from the end of the axis.
  */
 typedef struct weir_gather_elements_desc {
   /** sizeof(weir_gather_elements_desc) of the caller's header. */
@@ -743,10 +743,10 @@ typedef struct weir_gather_nd_desc {
   uint64_t batch_dims;
 } weir_gather_nd_desc;
 
-/** Where the updates of a scatter go: one of enum weir_scatter_mode_value. */
+/** The targets of the updates of a scatter: one of enum weir_scatter_mode_value. */
 typedef uint32_t weir_scatter_mode;
 
-/** What becomes of an element and its update: one of enum weir_scatter_reduction_value. */
+/** The result of an element and its update: one of enum weir_scatter_reduction_value. */
 typedef uint32_t weir_scatter_reduction;
 
 /**
@@ -1094,8 +1094,8 @@ typedef struct weir_norm_desc {
  * Local response normalisation: x / (bias + alpha / size * s)^beta, where s is the sum of the squares of the `size`
  * elements in the channels around it; beyond the first and the last channel there are none.
  *
- * The channels are axis 1, and of `size` channels (size - 1) / 2, rounded down, lie in front. Input: x[N, C, ...], f32,
- * f16 or bf16. Output: as x; computed in f32, and rounded once.
+ * The channels are axis 1, and of `size` channels (size - 1) / 2, rounded down, lie in front. Input: x[N, C, ...],
+ * f32, f16 or bf16. Output: as x; computed in f32, and rounded once.
  */
 typedef struct weir_lrn_desc {
   /** sizeof(weir_lrn_desc) of the caller's header. */
@@ -1106,7 +1106,7 @@ typedef struct weir_lrn_desc {
   float alpha;
   /** The exponent. */
   float beta;
-  /** What is added to the squares. */
+  /** The number that is added to the squares. */
   float bias;
   /** Reserved, 0. */
   int32_t reserved;
@@ -1132,8 +1132,8 @@ typedef struct weir_cumsum_desc {
  * The k greatest or least elements along an axis, with their places, the best ones first.
  *
  * Input: x, f32, f16, bf16, s64, s32, s8 or u8. Outputs: the elements, and their places along the axis, s32 or, with
- * WEIR_TOPK_S64_INDICES, s64; both as x with k elements along the axis. Among equals the one with the lower place comes
- * first; the two zeros are equal. A NaN is better than any number, of the greatest and of the least alike, as in
+ * WEIR_TOPK_S64_INDICES, s64; both as x with k elements along the axis. Among equals the one with the lower place
+ * comes first; the two zeros are equal. A NaN is better than any number, of the greatest and of the least alike, as in
  * WEIR_REDUCE_ARGMAX and WEIR_REDUCE_ARGMIN.
  */
 typedef struct weir_topk_desc {
@@ -1433,7 +1433,7 @@ typedef struct weir_pooling_desc {
 /** How an element is made of those around its place: one of enum weir_resize_mode_value. */
 typedef uint32_t weir_resize_mode;
 
-/** Where elements of the output lie among those of x: one of enum weir_resize_coordinates_value. */
+/** The places of elements of the output among those of x: one of enum weir_resize_coordinates_value. */
 typedef uint32_t weir_resize_coordinates;
 
 /** Which element is the nearest to a place: one of enum weir_resize_rounding_value. */

@@ -86,7 +86,7 @@ pub struct weir_conv_desc {
     pub padding_end: [i64; 2],
 }
 
-/// What the taps belong to, in texts.
+/// The owner of the taps, in texts.
 const OF_FILTERS: &str = "of the filters (input 1)";
 
 /// Filters over windows, then the bias and the activation.

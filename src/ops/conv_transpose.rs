@@ -67,8 +67,8 @@ pub struct ConvTranspose {
 }
 
 impl ConvTranspose {
-    /// Rows and columns of the convolution of which this is the reverse: its windows are the elements of x, and its input
-    /// is the output. For inputs that fit and leave nothing open.
+    /// Rows and columns of the convolution of which this is the reverse: its windows are the elements of x, and its
+    /// input is the output. For inputs that fit and leave nothing open.
     pub fn axes(&self, inputs: &[Desc]) -> Result<(Axis, Axis)> {
         let (x, taps) = (&inputs[0], &inputs[1].shape()[2..]);
         match x.shape()[2..] {

@@ -13,10 +13,10 @@ use crate::base::{Desc, Result};
 
 /// Gather of elements: each one by an index of its own, from where it is itself, but for one axis.
 ///
-/// Inputs: x; indices, s32 or s64, of x's rank, and along the other axes of at most its sizes. Output: the indices' shape
-/// of elements of x. Of matrices and axis 0: y[i, j] = x[indices[i, j], j]. A call with an index below 0 or beyond the
-/// axis fails with OUT_OF_RANGE, which names it, and writes nothing. With WEIR_GATHER_ELEMENTS_FROM_END an index below 0
-/// counts from the end of the axis.
+/// Inputs: x; indices, s32 or s64, of x's rank, and along the other axes of at most its sizes. Output: the indices'
+/// shape of elements of x. Of matrices and axis 0: y[i, j] = x[indices[i, j], j]. A call with an index below 0 or beyond
+/// the axis fails with OUT_OF_RANGE, which names it, and writes nothing. With WEIR_GATHER_ELEMENTS_FROM_END an index
+/// below 0 counts from the end of the axis.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_gather_elements_desc {

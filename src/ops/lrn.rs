@@ -13,8 +13,8 @@ use crate::base::{Desc, Error, Result};
 /// Local response normalisation: x / (bias + alpha / size * s)^beta, where s is the sum of the squares of the `size`
 /// elements in the channels around it; beyond the first and the last channel there are none.
 ///
-/// The channels are axis 1, and of `size` channels (size - 1) / 2, rounded down, lie in front. Input: x[N, C, ...], f32,
-/// f16 or bf16. Output: as x; computed in f32, and rounded once.
+/// The channels are axis 1, and of `size` channels (size - 1) / 2, rounded down, lie in front. Input: x[N, C, ...],
+/// f32, f16 or bf16. Output: as x; computed in f32, and rounded once.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_lrn_desc {
@@ -26,7 +26,7 @@ pub struct weir_lrn_desc {
     pub alpha: f32,
     /// The exponent.
     pub beta: f32,
-    /// What is added to the squares.
+    /// The number that is added to the squares.
     pub bias: f32,
     /// Reserved, 0.
     pub reserved: i32,

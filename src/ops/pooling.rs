@@ -63,7 +63,7 @@ pub struct weir_pooling_desc {
     pub padding_end: [i64; 2],
 }
 
-/// What the taps belong to, in texts.
+/// The owner of the taps, in texts.
 const OF_WINDOW: &str = "of a window";
 
 /// One number for each window of each channel.

@@ -15,8 +15,8 @@ use crate::base::{Desc, Error, Result};
 /// The same elements, in their order, in another shape. In a graph the output takes over the memory of the input where
 /// possible, and nothing is copied; on a stream x may be its own output.
 ///
-/// Dimensions of WEIR_RESHAPE_KEEP are those of x, whatever their size; the other dimensions of x and of the output hold
-/// equally many elements. Input: x. Output: x in the shape.
+/// Dimensions of WEIR_RESHAPE_KEEP are those of x, whatever their size; the other dimensions of x and of the output
+/// hold equally many elements. Input: x. Output: x in the shape.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_reshape_desc {
@@ -72,7 +72,7 @@ impl Operator for Reshape {
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         let input = &inputs[0];
         let mut output = Desc::new(input.dtype, &self.shape[..self.rank]);
-        // What is not kept: elements of both sides, as far as they are known.
+        // The dimensions that are not kept: elements of both sides, as far as they are known.
         let (mut from, mut to, mut inferred) = (*input, output, None);
         for (i, dim) in output.dims[..self.rank].iter_mut().enumerate() {
             if *dim == KEEP {

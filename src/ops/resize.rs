@@ -27,7 +27,7 @@ pub enum weir_resize_mode_value {
     WEIR_RESIZE_CUBIC = 2,
 }
 
-/// Where elements of the output lie among those of x: one of enum weir_resize_coordinates_value.
+/// The places of elements of the output among those of x: one of enum weir_resize_coordinates_value.
 pub type weir_resize_coordinates = u32;
 
 /// The place of element i of an axis, where s is the scale; the output has n elements, and x has m.

@@ -1,7 +1,7 @@
 //! Creates a scatter, see weir_scatter_desc. NULL desc = elements along the last axis, without a reduction.
 //!
-//! Errors: INVALID_ARGUMENT (unknown mode, reduction or flags, an axis of WEIR_SCATTER_ND, reserved not 0); OUT_OF_RANGE
-//! (axis outside -8..7).
+//! Errors: INVALID_ARGUMENT (unknown mode, reduction or flags, an axis of WEIR_SCATTER_ND, reserved not 0);
+//! OUT_OF_RANGE (axis outside -8..7).
 //!
 //! Chapter: Data movement.
 #![forbid(unsafe_code)]
@@ -14,10 +14,10 @@ use super::signature;
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Error, Result, dtype};
 
-/// Where the updates of a scatter go: one of enum weir_scatter_mode_value.
+/// The targets of the updates of a scatter: one of enum weir_scatter_mode_value.
 pub type weir_scatter_mode = u32;
 
-/// What an index of a scatter stands for.
+/// The meaning of an index of a scatter.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_scatter_mode_value {
@@ -27,7 +27,7 @@ pub enum weir_scatter_mode_value {
     WEIR_SCATTER_ND = 1,
 }
 
-/// What becomes of an element and its update: one of enum weir_scatter_reduction_value.
+/// The result of an element and its update: one of enum weir_scatter_reduction_value.
 pub type weir_scatter_reduction = u32;
 
 /// Reductions of a scatter, as weir_binary_op_value has them.

@@ -1,6 +1,7 @@
 //! Creates a choice of the greatest or least elements, see weir_topk_desc.
 //!
-//! Errors: INVALID_ARGUMENT (reserved not 0, unknown flags); OUT_OF_RANGE (axis outside -8..7, k outside 0..2147483647).
+//! Errors: INVALID_ARGUMENT (reserved not 0, unknown flags); OUT_OF_RANGE (axis outside -8..7, k outside
+//! 0..2147483647).
 //!
 //! Chapter: Reductions and normalisation.
 #![forbid(unsafe_code)]
@@ -14,8 +15,8 @@ use crate::base::{Desc, Error, Result, dtype};
 /// The k greatest or least elements along an axis, with their places, the best ones first.
 ///
 /// Input: x, f32, f16, bf16, s64, s32, s8 or u8. Outputs: the elements, and their places along the axis, s32 or, with
-/// WEIR_TOPK_S64_INDICES, s64; both as x with k elements along the axis. Among equals the one with the lower place comes
-/// first; the two zeros are equal. A NaN is better than any number, of the greatest and of the least alike, as in
+/// WEIR_TOPK_S64_INDICES, s64; both as x with k elements along the axis. Among equals the one with the lower place
+/// comes first; the two zeros are equal. A NaN is better than any number, of the greatest and of the least alike, as in
 /// WEIR_REDUCE_ARGMAX and WEIR_REDUCE_ARGMIN.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

@@ -83,7 +83,7 @@ impl Default for Trials {
 #[derive(Clone, Copy, Debug)]
 pub struct Trial<'a> {
     contest: &'a Contest,
-    /// Where its end is written, if it is not short.
+    /// The place for the time of its end, if it is not short.
     last: Option<&'a AtomicU64>,
 }
 
@@ -94,6 +94,13 @@ pub enum NextRun {
     Shared { timed: bool },
     /// In the caller.
     Alone { timed: bool },
+}
+
+/// Callers share this word: it is not written for a difference that says nothing about a pause.
+fn note(last: &AtomicU64, now: u64) {
+    if now.saturating_sub(last.load(Relaxed)) > PAUSE_NS / 8 {
+        last.store(now, Relaxed);
+    }
 }
 
 impl Trials {
@@ -127,7 +134,11 @@ impl Trials {
             entry.tag.store(tag, Relaxed);
         }
         let last = (total > SHORT_NS).then_some(&self.last);
-        let paused = last.is_some_and(|last| now.saturating_sub(last.swap(now, Relaxed)) > PAUSE_NS);
+        let paused = last.is_some_and(|last| {
+            let idle = now.saturating_sub(last.load(Relaxed));
+            note(last, now);
+            idle > PAUSE_NS
+        });
         Some(Trial { contest: &entry.contests[usize::from(paused)], last })
     }
 }
@@ -141,7 +152,7 @@ impl Trial<'_> {
     /// The loop is over.
     pub fn ended(&self) {
         if let Some(last) = self.last {
-            last.store(now_ns(), Relaxed);
+            note(last, now_ns());
         }
     }
 

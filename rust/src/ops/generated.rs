@@ -780,7 +780,7 @@ pub struct Lrn {
     pub alpha: f32,
     /// The exponent.
     pub beta: f32,
-    /// What is added to the squares.
+    /// The number that is added to the squares.
     pub bias: f32,
 }
 
@@ -1595,7 +1595,7 @@ pub enum Rounding {
     Floor = 2,
 }
 
-/// What an index of a scatter stands for.
+/// The meaning of an index of a scatter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 #[repr(u32)]

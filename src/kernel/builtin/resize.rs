@@ -33,7 +33,7 @@ struct ResizeLine<'a> {
     len: usize,
     size: usize,
     step: (f64, f64),
-    /// What is added to an element's number, and subtracted from its place.
+    /// The number that is added to an element's number, and the one that is subtracted from its place.
     offset: (f64, f64),
 }
 
@@ -117,7 +117,7 @@ impl<'a> ResizeLine<'a> {
     }
 }
 
-/// Where neighbouring results come from.
+/// The sources of neighbouring results.
 enum Pattern {
     /// Neighbours from the first one on.
     Run(usize),
@@ -228,7 +228,7 @@ impl Builtin<Resize> {
     }
 }
 
-/// What is known of some columns of the output: for each tap the element of a row, and its weight.
+/// Some columns of the output: for each tap the element of a row, and its weight.
 struct Across {
     taps: usize,
     count: usize,

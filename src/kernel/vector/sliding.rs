@@ -51,7 +51,7 @@ pub struct Sliding {
     pub columns: Axis,
 }
 
-/// Where the windows of an image begin, and how they end.
+/// The first values of the windows of an image, and how they end.
 pub struct WindowEnds<'a> {
     /// The weights of an image's filter, for each channel and tap, and the first value of its sums.
     pub filter: &'a (dyn Fn(usize, usize) -> (&'a [f32], f32) + Sync),
@@ -385,7 +385,7 @@ impl PlaneWindows<'_> {
 
     #[inline(always)]
     unsafe fn tile<V: Vector, C: Combine, const ROWS: usize, const COUNT: usize>(&self, row: usize, column: usize) {
-        // SAFETY: as demanded of the caller. What is read behind the last window is not stored.
+        // SAFETY: as demanded of the caller. Elements read behind the last window are not stored.
         unsafe {
             let mut sums = [[V::splat(self.first); COUNT]; ROWS];
             let mut x = self.x.add(row * self.step + column);

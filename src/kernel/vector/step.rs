@@ -36,8 +36,8 @@ pub struct MicroTile {
     pub epilogue: TileEpilogue,
 }
 
-/// What the elements of a tile end with, while they are in registers: numbers that are added in this order, where there
-/// are any, and max(x, 0).
+/// The last operations on the elements of a tile, in registers: numbers that are added in this order, where there are
+/// any, and max(x, 0).
 #[derive(Clone, Copy)]
 pub struct TileEpilogue {
     /// A number per column, or null.

@@ -103,7 +103,7 @@ pub struct Rows {
     pub least: bool,
 }
 
-/// Where places go.
+/// The output for places.
 #[derive(Debug)]
 pub enum TopkPlaces<'a> {
     S32(Shards<'a, i32>),
@@ -121,8 +121,8 @@ impl Rows {
         Rows::capacity(count, len) * size_of::<<T::Rank as SortRank>::Entry>()
     }
 
-    /// Chooses the best elements of each row of x, in a region of a site that has `scratch_bytes` per slot, at this cost
-    /// of a row.
+    /// Chooses the best elements of each row of x, in a region of a site that has `scratch_bytes` per slot, at this
+    /// cost of a row.
     pub fn choose<T: Ordered>(
         &self,
         x: &[T],
@@ -143,8 +143,8 @@ impl Rows {
         let span = Span { items, cost_ns, ..Span::default() };
         site.parallel_for(&span, &|claim| {
             let memory = site.scratch(claim.slot()).cast::<<T::Rank as SortRank>::Entry>();
-            // SAFETY: scratch memory of the slot, which the claim has for itself: aligned, initialised, and large enough,
-            // as compared above. All bytes are values of an entry.
+            // SAFETY: scratch memory of the slot, which the claim has for itself: aligned, initialised, and large
+            // enough, as compared above. All bytes are values of an entry.
             let buffer = unsafe { std::slice::from_raw_parts_mut(memory, capacity) };
             for item in claim.begin()..claim.end() {
                 let (block, column) = (item / stride, item % stride);
@@ -152,8 +152,8 @@ impl Rows {
                 let best = best(row, stride, count, least, buffer);
                 for (i, &entry) in best.iter().enumerate() {
                     let (place, to) = (T::Rank::of(entry).1, (block * count + i) * stride + column);
-                    // SAFETY: `to` is below items * count, which both outputs have, and of this item alone: the items of
-                    // a region are in one claim each, and the outputs were given to this region.
+                    // SAFETY: `to` is below items * count, which both outputs have, and of this item alone: the items
+                    // of a region are in one claim each, and the outputs were given to this region.
                     unsafe {
                         values.as_ptr().add(to).write(row[place as usize * stride]);
                         match places {

@@ -1,8 +1,8 @@
 //! Transposed convolution: a product of the filters with the elements of x, whose rows are gathered into the output.
 //!
 //! An item is some rows of some channels of the output. It computes the products of all that reaches these rows in
-//! scratch memory, [filters * taps, elements], and adds them up, for each element in the order of the taps. Neighbouring
-//! items compute some products twice. How an image is divided depends on its shape alone.
+//! scratch memory, [filters * taps, elements], and adds them up, for each element in the order of the taps.
+//! Neighbouring items compute some products twice. How an image is divided depends on its shape alone.
 
 use super::activation::{self, Activation};
 use super::finish::ProductEpilogue;
@@ -164,8 +164,8 @@ pub fn compute(
             let strip = strip * division.height..rows.input.min((strip + 1) * division.height);
             let lines = shape.reach(strip.clone());
             let product = shape.product(count, lines.len());
-            // SAFETY: the front of the slot's scratch memory, initialised and as large as `product_bytes` of more filters
-            // and lines; the rest of it is `alone`'s. The slot is the claim's.
+            // SAFETY: the front of the slot's scratch memory, initialised and as large as `product_bytes` of more
+            // filters and lines; the rest of it is `alone`'s. The slot is the claim's.
             let products = unsafe { std::slice::from_raw_parts_mut(memory.cast::<f32>(), product.m * product.n) };
             let from = number * channels * plane + lines.start * columns.output;
             let group = number % groups * channels * filters * taps + first * taps;

@@ -38,8 +38,8 @@ impl<'a> Indices<'a> {
         (if index < 0 { index + size as i64 } else { index }) as usize
     }
 
-    /// Refuses an index of input 1 outside of its dimension of input 0. They belong to the dimensions from `first` on in
-    /// turn, `depth` of them.
+    /// Refuses an index of input 1 outside of its dimension of input 0. They belong to the dimensions from `first` on
+    /// in turn, `depth` of them.
     pub fn check(&self, table: &Desc, first: usize, depth: usize, from_end: bool) -> Result<()> {
         let sizes = &table.shape()[first..][..depth];
         let bad = match self {
@@ -121,7 +121,7 @@ impl Walk {
         }
     }
 
-    /// Where the element is along a dimension.
+    /// The element's place along a dimension.
     pub fn at(&self, dimension: usize) -> usize {
         self.at[dimension]
     }

@@ -1,7 +1,7 @@
 //! Scatter: a copy of a tensor, and updates of some of its elements.
 //!
-//! A claim has a piece of the output. It copies that, and goes through all updates that may belong to it, in their order:
-//! so the order is the same however the output is divided.
+//! A claim has a piece of the output. It copies that, and goes through all updates that may belong to it, in their
+//! order: so the order is the same however the output is divided.
 #![forbid(unsafe_code)]
 
 use super::gather_nd::copy;
@@ -68,7 +68,7 @@ macro_rules! reduced {
 
 reduced! { F16 Bf16; i64 i32 i8 u8 }
 
-/// Where updates go, in units of the output: an element, or a block.
+/// The targets of updates, in units of the output: an element, or a block.
 struct Targets<'a> {
     x: &'a Desc,
     shape: &'a Desc,

@@ -79,11 +79,11 @@ fn factors_of_whole_numbers_repeat_elements() {
     }
 }
 
-trait Whole {
+trait Rounded {
     fn map_whole(self) -> Vec<f64>;
 }
 
-impl Whole for Vec<f64> {
+impl Rounded for Vec<f64> {
     fn map_whole(self) -> Vec<f64> {
         self.into_iter().map(|x| x.abs().floor()).collect()
     }

@@ -382,7 +382,7 @@ impl TilesOfPiece<'_> {
     #[inline(always)]
     #[expect(clippy::needless_range_loop, reason = "the number of a column, or of a row of columns")]
     unsafe fn vectors<V: Vector>(&self) {
-        // SAFETY: as demanded of the caller. What is stored behind the last tile of a row is not read, or stored again.
+        // SAFETY: as demanded of the caller. Floats stored behind the last tile of a row are not read, or stored again.
         unsafe {
             for channel in 0..self.channels {
                 for row in 0..self.rows {
