@@ -199,6 +199,17 @@ fn cases() -> Vec<Case> {
             &[(F32, &[v(0), Dim(1, 1, 4), v(2)]), (dtype::S32, &[v(3), v(2)])],
         ),
         case(plain(Convert { scale: 2.0, ..Convert::to(dtype::S32) }), &[(F32, &[v(0), v(1)])]),
+        case(plain(Lrn { size: 3, alpha: 0.5, beta: 0.75, bias: 1.0 }), &[(F32, &[v(0), v(1), v(2)])]),
+        case(
+            plain(ConvTranspose {
+                windows: windows(1, 2, 1),
+                more: [1, 0],
+                groups: 2,
+                bias: true,
+                activation: Activation::WEIR_ACTIVATION_RELU,
+            }),
+            &[(F32, &[v(0), is(4), v(2), v(3)]), (F32, &[is(4), v(1), is(3), is(3)]), (F32, &[Dim(1, 2, 0)])],
+        ),
         case(
             plain(Quantize { dequantize: false, dtype: dtype::S8, zero_point: false, axis: 1 }),
             &[(F32, &[v(0), v(1), v(2)]), (F32, &[v(1)])],
