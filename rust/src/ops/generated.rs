@@ -121,7 +121,7 @@ impl Create for MatmulInt8 {
 /// over the input channels of its group and the taps of the window, of weights times elements (a cross-correlation:
 /// nothing is mirrored), plus the bias, then the activation.
 ///
-/// Padding of zeros is multiplied like other elements. From 32 channels and filters of a group and 12 x 12 windows on,
+/// Padding of zeros is multiplied like other elements. From 32 channels and filters of a group and 7 x 7 windows on,
 /// windows of 3 x 3 without a stride are computed by Winograd's F(2 x 2, 3 x 3): an infinity or a NaN then may make NaN
 /// of elements of the output up to one away from those whose windows have it.
 ///

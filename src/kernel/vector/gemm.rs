@@ -32,15 +32,16 @@ use super::held::HeldPanels;
 use super::micro::MicroKernels;
 use super::pack::stretches;
 use super::piece::GemmPiece;
-use super::product::{BLOCK_COLUMNS, Tiling};
+use super::product::Tiling;
 pub use super::product::{GemmBatch, GemmProduct, GemmShape, OperandB, Operands};
 use super::site::{MatrixMut, Site, check_scratch};
 use super::thin;
 use crate::base::Result;
 use crate::threadpool::{MAX_SLOTS, Span};
 
-/// Largest tile; the smaller dimensions are for small matrices. All are whole micro-tiles of every instruction set.
+/// Rows of the largest tile, and columns of the largest block.
 const MAX_TILE: (usize, usize) = (48, 256);
+/// The smallest tile, for small matrices: whole micro-tiles of every instruction set.
 const MIN_TILE: (usize, usize) = (12, 64);
 /// Enough tiles for any pool.
 const ENOUGH_TILES: usize = 64;
@@ -50,7 +51,10 @@ impl Tiling {
     fn new(shape: &GemmShape, count: usize, micro: &MicroKernels) -> Tiling {
         let GemmShape { m, n, k, .. } = *shape;
         let (depth, stretches) = stretches(k);
-        let (mut tile_rows, mut tile_columns) = MAX_TILE;
+        // Half of the L2 cache; the other one is for A and C, or for those who share the cache.
+        let block_columns = micro.caches.floats_of_l2(2) / depth.max(1) / MIN_TILE.1 * MIN_TILE.1;
+        let block_columns = block_columns.clamp(MIN_TILE.1, MAX_TILE.1);
+        let (mut tile_rows, mut tile_columns) = (MAX_TILE.0, block_columns);
         let tiles = |rows, columns| m.div_ceil(rows) * n.div_ceil(columns);
         let enough = ENOUGH_TILES.div_ceil(count.max(1));
         while tile_columns > MIN_TILE.1 && tiles(tile_rows, tile_columns) < enough {
@@ -59,10 +63,14 @@ impl Tiling {
         while tile_rows > MIN_TILE.0 && tiles(tile_rows, tile_columns) < enough {
             tile_rows /= 2;
         }
-        let (tiles_down, across) = (m.div_ceil(tile_rows), n.div_ceil(tile_columns));
+        // About as many columns in each tile.
+        let even = n.div_ceil(n.div_ceil(tile_columns).max(1)).next_multiple_of(micro.width);
+        tile_columns = tile_columns.min(even);
+        let (tiles_down, across) = (m.div_ceil(tile_rows), n.div_ceil(tile_columns.max(1)));
         let mut cut = Tiling {
             depth,
             stretches,
+            block_columns,
             tile_rows,
             tile_columns,
             tiles_down,
@@ -82,7 +90,7 @@ impl Tiling {
 
     /// Floats of scratch memory for the panels of B, or for the accumulators of few rows.
     pub fn floats_of_b(&self, m: usize, n: usize, micro: &MicroKernels) -> usize {
-        let panels = self.depth * BLOCK_COLUMNS.min(n).next_multiple_of(micro.width);
+        let panels = self.depth * self.block_columns.min(n).next_multiple_of(micro.width);
         // More rows, or a larger K, need no more.
         let kept = self.floats_kept(n, micro).min(MAX_KEPT);
         panels.max(kept).max(thin::floats(m, n))

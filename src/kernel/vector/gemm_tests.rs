@@ -1,6 +1,7 @@
 //! The product against its definition in f64, with every instruction set that the machine has.
 #![forbid(unsafe_code)]
 
+use super::caches::Caches;
 use super::gemm::{GemmProduct, GemmShape, compute_with};
 use super::isa::Isa;
 use super::micro::{MicroKernels, Scale};
@@ -91,7 +92,7 @@ impl GemmCase {
     }
 }
 
-/// Every set of micro-kernels of this machine, with rows of A read in place, and copied.
+/// Every set of micro-kernels of this machine, with rows of A read in place, and copied, and with small caches.
 fn sets() -> Vec<MicroKernels> {
     let mut sets: Vec<_> = Isa::available().map(MicroKernels::of).collect();
     sets.dedup_by_key(|set| set.lanes);
@@ -101,6 +102,9 @@ fn sets() -> Vec<MicroKernels> {
             [false, true].map(|packs_a| {
                 let mut set = set;
                 set.packs_a = packs_a;
+                if packs_a {
+                    set.caches = Caches { l1: 4 << 10, l2: 16 << 10 };
+                }
                 set
             })
         })

@@ -4,14 +4,16 @@
 //! checks: an element of the tile is the chain `x = a[k] * b[k] + x` from zero and in the order of k, in every
 //! micro-kernel of a set, whole tile or remainder. So the bits of an element do not depend on its position in a tile.
 
+use super::caches::Caches;
 use super::isa::Isa;
 pub use super::step::{From, MicroTile, Scale, Strided, TileEpilogue};
 use super::tile::Tiles;
 
-/// The micro-kernels of one instruction set.
+/// The micro-kernels of one instruction set, and the caches that blocks are made for.
 #[derive(Clone, Copy)]
 pub struct MicroKernels {
     pub isa: Isa,
+    pub caches: Caches,
     /// Floats in a vector register.
     pub lanes: usize,
     /// Maximum columns of a tile, a multiple of `lanes`.
@@ -42,7 +44,8 @@ impl MicroKernels {
 
     fn with(isa: Isa, tiles: Tiles) -> MicroKernels {
         let (width, rows) = (tiles.lanes * tiles.registers(), tiles.most_rows(tiles.registers()));
-        MicroKernels { isa, lanes: tiles.lanes, width, rows, packs_a: isa == Isa::Neon, tiles }
+        let caches = *Caches::of_machine();
+        MicroKernels { isa, caches, lanes: tiles.lanes, width, rows, packs_a: isa == Isa::Neon, tiles }
     }
 
     /// Maximum rows of a tile with this many columns.

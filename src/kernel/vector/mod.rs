@@ -30,6 +30,7 @@ pub mod affine;
 #[cfg(target_arch = "x86_64")]
 mod amx;
 pub mod binary;
+mod caches;
 pub mod cell;
 mod column;
 pub mod columns;

@@ -11,7 +11,7 @@
 use super::held::HeldPanels;
 use super::micro::{From, MicroKernels, MicroTile, Scale, Strided, TileEpilogue};
 use super::pack;
-use super::product::{BLOCK_COLUMNS, GemmShape, OperandB, Operands, Tiling};
+use super::product::{GemmShape, OperandB, Operands, Tiling};
 use super::site::Matrix;
 use super::step::Thin;
 use super::thin;
@@ -96,7 +96,7 @@ impl GemmPiece<'_> {
                 } else {
                     // Later pieces may need the rest of this block.
                     let kept = (count < tiles_down && self.cut.keeps).then(|| self.number * self.cut.across + block);
-                    parts(&columns, BLOCK_COLUMNS).for_each(|columns| self.block(&rows, &columns, kept));
+                    parts(&columns, self.cut.block_columns).for_each(|columns| self.block(&rows, &columns, kept));
                 }
             }
             tile += count * blocks;

@@ -6,9 +6,6 @@ use super::panels::Panels;
 use super::site::Matrix;
 use super::step::Scale;
 
-/// Maximum columns of a block, whose panels fit into the L2 cache.
-pub(super) const BLOCK_COLUMNS: usize = 256;
-
 /// Sizes of a product and the layout of its operands.
 #[derive(Clone, Copy, Debug)]
 pub struct GemmShape {
@@ -66,6 +63,8 @@ pub struct GemmBatch<'a> {
 pub(super) struct Tiling {
     pub depth: usize,
     pub stretches: usize,
+    /// Maximum columns of a block, whose panels fit into the L2 cache.
+    pub block_columns: usize,
     pub tile_rows: usize,
     pub tile_columns: usize,
     /// Tiles in a block of columns, and blocks of columns.

@@ -7,6 +7,7 @@
 //! Determinism: an element is the chain bias + x * weight over channels and taps in order.
 
 use super::super::activation;
+use super::super::caches::Caches;
 use super::super::held::HeldPanels;
 use super::super::isa::Isa;
 use super::super::site::{MatrixMut, Site, check_scratch};
@@ -21,10 +22,6 @@ use std::ops::Range;
 
 /// Windows of a piece.
 const WINDOWS: usize = 256;
-/// Floats of a piece's strip, unless one row has more: half of a small L2 cache.
-const STRIP: usize = 64 << 10;
-/// Floats of the weights of a stretch of channels, which a tile reads for all windows of a piece.
-const WEIGHTS: usize = 32 << 10;
 /// Filters of a piece at least.
 const FILTERS: usize = 32;
 /// Enough pieces for any pool.
@@ -50,17 +47,19 @@ pub struct DirectDivision {
 }
 
 impl DirectDivision {
-    pub fn new(isa: Isa, conv: &ConvShape) -> DirectDivision {
+    pub fn new(isa: Isa, caches: &Caches, conv: &ConvShape) -> DirectDivision {
         let registers = FilterRegisters::of(isa);
         let (down, across) = conv.axes();
-        let (rows, strip) = Strip::of_piece(down, across, conv.channels, WINDOWS, STRIP);
+        // The strip of a piece, unless one row has more.
+        let (rows, strip) = Strip::of_piece(down, across, conv.channels, WINDOWS, caches.floats_of_l2(2));
         let regions = down.output.div_ceil(rows) * across.output.div_ceil(strip.columns);
         let strips = conv.images * conv.groups * regions;
         let parts = ENOUGH.div_ceil(strips.max(1)).min(conv.filters.div_ceil(FILTERS));
         let filters = conv.filters.div_ceil(parts).next_multiple_of(registers.lanes);
         let at_once = registers.windows.len() * registers.lanes;
         let taps = conv.rows.taps * conv.columns.taps;
-        let stretch = (WEIGHTS / (at_once * taps)).clamp(1, conv.channels);
+        // The weights of a stretch of channels, which a tile reads for all windows of a piece.
+        let stretch = (caches.floats_of_l2(4) / (at_once * taps)).clamp(1, conv.channels);
         DirectDivision {
             strip,
             height: down.output,
@@ -93,9 +92,16 @@ impl DirectDivision {
     }
 }
 
-pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+pub fn compute(
+    isa: Isa,
+    caches: &Caches,
+    conv: &ConvShape,
+    data: &Data<'_>,
+    out: MatrixMut<'_, f32>,
+    site: &dyn Site,
+) -> Result<()> {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
-    let division = DirectDivision::new(isa, conv);
+    let division = DirectDivision::new(isa, caches, conv);
     let (height, width) = (division.height, division.width);
     let (down, across) = (height.div_ceil(division.rows), width.div_ceil(division.strip.columns));
     let parts = conv.filters.div_ceil(division.filters);

@@ -6,7 +6,7 @@
 //! | algorithm | when                       | registers lie along | patches                                    |
 //! |-----------|----------------------------|---------------------|--------------------------------------------|
 //! | direct    | in general                 | filters             | none: elements of a strip of the image     |
-//! | Winograd  | 3 x 3, no stride, 12 x 12  | filters             | transformed tiles: 2.25 times fewer        |
+//! | Winograd  | 3 x 3, no stride, 7 x 7    | filters             | transformed tiles: 2.25 times fewer        |
 //! |           | windows or more            |                     | products (`winograd`)                      |
 //! | product   | windows of one element     | windows             | none: the image is the matrix (`gemm`)     |
 //! | few       | few filters in a group     | windows             | none: sums of shifted rows of a strip      |
@@ -22,6 +22,7 @@ mod tests;
 mod tile;
 mod winograd;
 
+use super::caches::Caches;
 use super::dots::{self, Target};
 use super::finish::ProductEpilogue;
 use super::gemm::{self, GemmBatch, OperandB, Operands};
@@ -41,16 +42,16 @@ const CHANNELS: usize = 16;
 
 /// Scratch memory that `compute` needs per slot, in bytes.
 pub fn scratch_bytes(conv: &ConvShape) -> usize {
-    scratch_bytes_on(Isa::best(), conv)
+    scratch_bytes_on(Isa::best(), Caches::of_machine(), conv)
 }
 
-fn scratch_bytes_on(isa: Isa, conv: &ConvShape) -> usize {
+fn scratch_bytes_on(isa: Isa, caches: &Caches, conv: &ConvShape) -> usize {
     match conv.way() {
         ConvAlgorithm::Product => conv.shape().batch_scratch_bytes(conv.images * conv.groups),
         ConvAlgorithm::Rows => conv.windows() * conv.line() * size_of::<f32>(),
         ConvAlgorithm::Few => few::scratch_bytes(conv),
-        ConvAlgorithm::Direct => direct::DirectDivision::new(isa, conv).scratch_bytes(conv),
-        ConvAlgorithm::Winograd => winograd::WinogradDivision::new(isa, conv).scratch_bytes(conv),
+        ConvAlgorithm::Direct => direct::DirectDivision::new(isa, caches, conv).scratch_bytes(conv),
+        ConvAlgorithm::Winograd => winograd::WinogradDivision::new(isa, caches, conv).scratch_bytes(isa, conv),
     }
 }
 
@@ -82,11 +83,17 @@ pub fn fits(isa: Isa, conv: &ConvShape, packed: &PackedFilters) -> bool {
 
 /// Computes the convolution into `out`, in a region of `site`, which has `scratch_bytes` per slot.
 pub fn compute(conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
-    compute_with(Isa::best(), conv, data, out, site)
+    compute_with((Isa::best(), Caches::of_machine()), conv, data, out, site)
 }
 
-/// The same on a supported level, for which the scratch memory may be sized differently.
-fn compute_with(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+/// The same on a supported level and for these caches, for which the scratch memory may be sized differently.
+fn compute_with(
+    (isa, caches): (Isa, &Caches),
+    conv: &ConvShape,
+    data: &Data<'_>,
+    out: MatrixMut<'_, f32>,
+    site: &dyn Site,
+) -> Result<()> {
     let [x, weights, _] = conv.sizes();
     assert!((data.x.len(), data.weights.len()) == (x, weights), "{conv:?}");
     assert!(out.holds(conv.images * conv.groups * conv.filters, conv.windows()), "{conv:?}");
@@ -96,8 +103,8 @@ fn compute_with(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, 
         ConvAlgorithm::Product => by_product(isa, conv, data, out, site),
         ConvAlgorithm::Rows => by_rows(isa, conv, data, out, site),
         ConvAlgorithm::Few => few::compute(isa, conv, data, out, site),
-        ConvAlgorithm::Direct => direct::compute(isa, conv, data, out, site),
-        ConvAlgorithm::Winograd => winograd::compute(isa, conv, data, out, site),
+        ConvAlgorithm::Direct => direct::compute(isa, caches, conv, data, out, site),
+        ConvAlgorithm::Winograd => winograd::compute(isa, caches, conv, data, out, site),
     }
 }
 

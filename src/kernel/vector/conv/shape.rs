@@ -13,7 +13,7 @@ const ROOM: usize = 256 << 10;
 /// With fewer windows of one element, registers along them are not full.
 const MANY_WINDOWS: usize = 128;
 /// With fewer windows along an axis, or channels or filters, transformations cost more than they save.
-const MANY_TILES: usize = 12;
+const MANY_TILES: usize = 7;
 const MANY_CHANNELS: usize = 32;
 /// With fewer filters in a group, registers lie along the windows.
 const FEW_FILTERS: usize = 8;

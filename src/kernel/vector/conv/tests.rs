@@ -53,18 +53,23 @@ fn check(conv: &ConvShape, way: ConvAlgorithm) {
         let data = Data { x: &x, weights: &weights, packed: None, bias };
         let want = reference(conv, &data);
         for isa in Isa::available() {
-            let compute = |data: &Data<'_>| {
+            let compute = |data: &Data<'_>, caches: &Caches| {
                 let mut got = vec![f32::NAN; out];
-                let call = StandaloneCall::new(None, conv.cost_ns(), scratch_bytes_on(isa, conv)).unwrap();
+                let call = StandaloneCall::new(None, conv.cost_ns(), scratch_bytes_on(isa, caches, conv)).unwrap();
                 let rows = conv.images * conv.groups * conv.filters;
-                compute_with(isa, conv, data, MatrixMut::dense(&mut got, rows, conv.windows()), &call).unwrap();
+                compute_with((isa, caches), conv, data, MatrixMut::dense(&mut got, rows, conv.windows()), &call)
+                    .unwrap();
                 got
             };
-            let got = compute(&data);
+            let got = compute(&data, Caches::of_machine());
             let packed = super::packed(isa, conv, &weights).unwrap();
             let bits = |floats: &[f32]| floats.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-            let again = compute(&Data { packed: packed.as_ref(), ..data });
-            assert_eq!(bits(&again), bits(&got), "{isa:?} {way:?} {conv:?}: packed weights change bits");
+            for packed in [None, packed.as_ref()] {
+                let caches = Caches { l1: 4 << 10, l2: if packed.is_some() { 16 << 10 } else { 4 << 20 } };
+                let again = compute(&Data { packed, ..data }, &caches);
+                let packed = packed.is_some();
+                assert_eq!(bits(&again), bits(&got), "{isa:?} {way:?} {conv:?}: {caches:?}, packed: {packed}");
+            }
             let bound = 3e-7 * (conv.depth() as f64).sqrt();
             for (i, (&got, &want)) in got.iter().zip(&want).enumerate() {
                 let error = (f64::from(got) - want).abs();

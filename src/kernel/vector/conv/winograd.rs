@@ -11,7 +11,8 @@
 //!
 //! A strip with a stride of 2 and 4 x 4 taps holds the tiles: its windows are the tiles, and neighbouring tiles are
 //! neighbours under every tap, so they are transformed a register at a time. A piece of the region is some rows of
-//! tiles, some filters of them.
+//! tiles, some filters of them. It goes from place to place: the tiles and the weights of one place, and the sums of all,
+//! are in the L2 cache. Tiles whose sums are in registers at once lie together, channel after channel.
 //!
 //! The chains of additions are shorter than those of the definition, and so is the error. An infinity or a NaN in a
 //! tile may make all four elements of its output NaN, also those whose windows do not reach it.
@@ -19,6 +20,7 @@
 //! Determinism: tiles begin at even rows and columns of the output; an element depends on its tile alone.
 
 use super::super::activation;
+use super::super::caches::Caches;
 use super::super::held::HeldPanels;
 use super::super::isa::Isa;
 use super::super::lanes::{Baseline, Vector};
@@ -36,16 +38,14 @@ use std::ops::Range;
 /// Places of a tile, and taps of a window.
 const PLACES: usize = 16;
 const TAPS: usize = 9;
-/// Floats of a piece's transformed tiles: most of a small L2 cache.
-const TILES: usize = 80 << 10;
 /// Tiles of a piece, at least and at most, but for the shape of the output.
 const FEW_TILES: usize = 16;
-const MANY_TILES: usize = 128;
-/// Floats of a strip.
-const STRIP: usize = 64 << 10;
+const MANY_TILES: usize = 64;
 /// Filters of a piece at least, and enough pieces for any pool.
 const FILTERS: usize = 32;
 const ENOUGH: usize = 16;
+/// Floats behind a group of tiles: they are copied by whole registers.
+const BEHIND: usize = 16;
 
 /// Transformed weights of a filter.
 pub fn depth(conv: &ConvShape) -> usize {
@@ -71,73 +71,109 @@ pub struct WinogradDivision {
     width: usize,
     /// Rows of tiles in a piece.
     rows: usize,
-    /// Floats from the tiles of one channel to those of the next.
-    channel: usize,
-    /// Filters of a piece, whole blocks, and at once.
-    filters: usize,
+    /// Tiles, and blocks of filters, whose sums are in registers at once.
     at_once: usize,
+    blocks: usize,
+    /// Channels whose weights for these filters stay in the L1 cache.
+    stretch: usize,
+    /// Filters of a piece, whole blocks.
+    filters: usize,
+    /// Filters whose sums stay in the L2 cache until those of all places are there.
+    together: usize,
 }
 
 impl WinogradDivision {
-    pub fn new(isa: Isa, conv: &ConvShape) -> WinogradDivision {
-        let FilterRegisters { lanes, windows } = FilterRegisters::of(isa);
+    pub fn new(isa: Isa, caches: &Caches, conv: &ConvShape) -> WinogradDivision {
+        let registers = FilterRegisters::of(isa);
         let tiles = |axis: Axis| Axis { output: axis.output.div_ceil(2), taps: 4, stride: 2, ..axis };
         let (down, across) = (tiles(conv.rows), tiles(conv.columns));
-        let most = (TILES / (PLACES * conv.channels)).clamp(FEW_TILES, MANY_TILES);
-        let (rows, strip) = Strip::of_piece(down, across, conv.channels, most, STRIP);
+        // A place's tiles of all channels are read once for each few filters: a quarter of the L2 cache.
+        let most = (caches.floats_of_l2(4) / conv.channels).clamp(FEW_TILES, MANY_TILES);
+        let (rows, strip) = Strip::of_piece(down, across, 1, most, usize::MAX);
         let pieces = down.output.div_ceil(rows) * across.output.div_ceil(strip.columns) * conv.images * conv.groups;
         let parts = ENOUGH.div_ceil(pieces.max(1)).min(conv.filters.div_ceil(FILTERS));
-        let filters = conv.filters.div_ceil(parts).next_multiple_of(lanes);
+        let filters = conv.filters.div_ceil(parts).next_multiple_of(registers.lanes);
+        let (blocks, at_once) = registers.tile(rows * strip.columns, filters / registers.lanes);
+        let width = blocks * registers.lanes;
+        // The weights that are transformed once are read once for each piece, the tiles once for these filters: if there
+        // are about as many of both, the least is read in all.
+        let together = caches.floats_of_l2(2) / (PLACES * rows * strip.columns);
         WinogradDivision {
             strip,
             height: down.output,
             width: across.output,
             rows,
-            // Whole registers are stored behind the last tile. An odd number of cache lines, as in a strip.
-            channel: ((rows * strip.columns + lanes).div_ceil(16) | 1) * 16,
+            at_once,
+            blocks,
+            stretch: evenly(conv.channels, (caches.floats_of_l1(2) / width).max(1)),
             filters,
-            at_once: (windows.len() * lanes).min(filters),
+            together: (together / width).max(1) * width,
         }
     }
 
-    /// Floats of a slot's scratch memory: the places of the taps, a strip, transformed tiles, their sums, the output,
-    /// the first values of sums, and weights that are transformed during the call: packed, and transformed.
-    fn floats(&self, conv: &ConvShape) -> [usize; 8] {
+    /// Floats of the transformed tiles of one place.
+    fn place(&self, conv: &ConvShape) -> usize {
         let tiles = self.rows * self.strip.columns;
+        (tiles * conv.channels + tiles.div_ceil(self.at_once) * BEHIND).next_multiple_of(16)
+    }
+
+    /// Floats of a slot's scratch memory: the places of the taps, a strip of one channel and its transformed tiles, those
+    /// of all channels, sums, the output, the first values of sums, and weights that are transformed during the call:
+    /// packed, and transformed.
+    fn floats(&self, isa: Isa, conv: &ConvShape) -> [usize; 9] {
+        let tiles = self.rows * self.strip.columns;
+        let width = self.blocks * FilterRegisters::of(isa).lanes;
+        let together = self.together.min(conv.filters.next_multiple_of(width));
         let sizes = [
             PLACES * size_of::<usize>() / size_of::<f32>(),
-            self.strip.floats(conv.channels),
-            PLACES * conv.channels * self.channel,
-            PLACES * tiles * self.at_once,
-            4 * tiles * self.at_once,
-            self.at_once,
-            TAPS * conv.channels * self.at_once,
-            PLACES * conv.channels * self.at_once,
+            self.strip.floats(1),
+            PLACES * (tiles + BEHIND),
+            PLACES * self.place(conv),
+            PLACES * tiles * together,
+            4 * tiles * width,
+            width,
+            TAPS * conv.channels * width,
+            PLACES * conv.channels * width,
         ];
         sizes.map(|size| size.next_multiple_of(16))
     }
 
-    pub fn scratch_bytes(&self, conv: &ConvShape) -> usize {
-        self.floats(conv).iter().sum::<usize>() * size_of::<f32>()
+    pub fn scratch_bytes(&self, isa: Isa, conv: &ConvShape) -> usize {
+        self.floats(isa, conv).iter().sum::<usize>() * size_of::<f32>()
     }
 }
 
-pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
+/// The size of parts of about the same size, at most `most`.
+fn evenly(all: usize, most: usize) -> usize {
+    all.div_ceil(all.div_ceil(most).max(1))
+}
+
+pub fn compute(
+    isa: Isa,
+    caches: &Caches,
+    conv: &ConvShape,
+    data: &Data<'_>,
+    out: MatrixMut<'_, f32>,
+    site: &dyn Site,
+) -> Result<()> {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
-    let division = WinogradDivision::new(isa, conv);
+    let division = WinogradDivision::new(isa, caches, conv);
     let (down, across) = (division.height.div_ceil(division.rows), division.width.div_ceil(division.strip.columns));
     let parts = conv.filters.div_ceil(division.filters);
     let items = conv.images * conv.groups * down * across * parts;
-    check_scratch(site, division.scratch_bytes(conv));
+    check_scratch(site, division.scratch_bytes(isa, conv));
     let cost_ns = conv.cost_ns() as f32 / items as f32;
     let held = [const { HeldPanels::new() }; MAX_SLOTS];
     site.parallel_for(&Span { items, cost_ns, ..Span::default() }, &|claim| {
         // SAFETY: the slot's scratch memory has the floats that `scratch_bytes` says, initialised, aligned for a place,
         // and exclusive to this claim.
-        let mut scratch = unsafe { WinogradScratch::new(&division, conv, site.scratch(claim.slot()).cast()) };
+        let mut scratch = unsafe { WinogradScratch::new(isa, &division, conv, site.scratch(claim.slot()).cast()) };
         division.strip.taps(scratch.taps);
-        for item in claim.begin()..claim.end() {
+        let mut item = claim.begin();
+        while item < claim.end() {
             let (region, part) = (item / parts, item % parts);
+            // Filters that follow one another are computed together.
+            let more = (parts - part).min(claim.end() - item);
             let (number, region_of_it) = (region / (down * across), region % (down * across));
             let (row, column) = (region_of_it / across * division.rows, region_of_it % across * division.strip.columns);
             let piece = WinogradPiece {
@@ -153,9 +189,10 @@ pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f
             if !held[claim.slot()].replace(Some(region)) {
                 piece.transform(&mut scratch);
             }
-            let filters = part * division.filters..((part + 1) * division.filters).min(conv.filters);
+            let filters = part * division.filters..((part + more) * division.filters).min(conv.filters);
             // SAFETY: the level is supported, and these elements of the output are claimed.
             unsafe { piece.compute(filters, &mut scratch) };
+            item += more;
         }
         Ok(())
     })
@@ -165,6 +202,7 @@ pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f
 struct WinogradScratch<'a> {
     taps: &'a mut [usize],
     strip: &'a mut [f32],
+    channel: &'a mut [f32],
     tiles: &'a mut [f32],
     sums: &'a mut [f32],
     output: &'a mut [f32],
@@ -176,23 +214,24 @@ struct WinogradScratch<'a> {
 impl<'a> WinogradScratch<'a> {
     /// # Safety
     /// `memory` has the floats of `WinogradDivision::floats`, initialised, exclusive during 'a, aligned for a `usize`.
-    unsafe fn new(division: &WinogradDivision, conv: &ConvShape, memory: *mut f32) -> WinogradScratch<'a> {
-        let sizes = division.floats(conv);
-        let begins: [usize; 8] = std::array::from_fn(|i| sizes[..i].iter().sum());
+    unsafe fn new(isa: Isa, division: &WinogradDivision, conv: &ConvShape, memory: *mut f32) -> WinogradScratch<'a> {
+        let sizes = division.floats(isa, conv);
+        let begins: [usize; 9] = std::array::from_fn(|i| sizes[..i].iter().sum());
         // SAFETY: as demanded of the caller; the parts follow one another.
         let part = |i: usize| unsafe { std::slice::from_raw_parts_mut(memory.add(begins[i]), sizes[i]) };
         // SAFETY: likewise; any bits are a place.
         let taps = unsafe { std::slice::from_raw_parts_mut(memory.cast::<usize>(), PLACES) };
-        part(5).fill(0.0);
+        part(6).fill(0.0);
         WinogradScratch {
             taps,
             strip: part(1),
-            tiles: part(2),
-            sums: part(3),
-            output: part(4),
-            zeros: part(5),
-            plain: part(6),
-            weights: part(7),
+            channel: part(2),
+            tiles: part(3),
+            sums: part(4),
+            output: part(5),
+            zeros: part(6),
+            plain: part(7),
+            weights: part(8),
         }
     }
 }
@@ -211,9 +250,22 @@ struct WinogradPiece<'a> {
     out: *mut f32,
 }
 
+/// The transformed weights of the filters whose sums are in registers at once.
+struct FilterWeights {
+    blocks: usize,
+    data: *const f32,
+    /// Floats from one block to the next.
+    block_step: usize,
+}
+
 impl WinogradPiece<'_> {
     fn tiles(&self) -> usize {
         self.rows.len() * self.columns.len()
+    }
+
+    /// The groups of tiles that are read at once, of about the same size.
+    fn groups(&self) -> TileGroups {
+        TileGroups { tiles: self.tiles(), count: self.tiles().div_ceil(self.division.at_once) }
     }
 
     /// Transforms the tiles of all channels.
@@ -221,90 +273,133 @@ impl WinogradPiece<'_> {
         let (conv, layout) = (self.conv, &self.division.strip);
         for channel in 0..conv.channels {
             let plane = &self.of.x[channel * conv.plane()..][..conv.plane()];
-            let strip = &mut scratch.strip[channel * layout.channel()..];
-            layout.fill(self.isa, plane, self.rows.clone(), self.columns.start, Some(0.0), strip);
+            layout.fill(self.isa, plane, self.rows.clone(), self.columns.start, Some(0.0), scratch.strip);
+            let tiles = TilesOfChannel {
+                x: scratch.strip.as_ptr(),
+                x_step: layout.step(),
+                taps: scratch.taps,
+                rows: self.rows.len(),
+                columns: self.columns.len(),
+                at: scratch.channel.as_mut_ptr(),
+                at_place: self.tiles() + BEHIND,
+                groups: self.groups(),
+                number: (channel, conv.channels),
+                to: scratch.tiles.as_mut_ptr(),
+                to_place: self.division.place(conv),
+            };
+            // SAFETY: the level is supported; the strip was filled, and there is room for all transformed tiles.
+            unsafe { tiles.transform(self.isa) };
         }
-        let tiles = TilesOfPiece {
-            x: scratch.strip.as_ptr(),
-            x_channel: layout.channel(),
-            x_step: layout.step(),
-            taps: scratch.taps,
-            channels: conv.channels,
-            rows: self.rows.len(),
-            columns: self.columns.len(),
-            to: scratch.tiles.as_mut_ptr(),
-            to_channel: self.division.channel,
-        };
-        // SAFETY: the level is supported; the strip was filled, and there is room for all transformed tiles.
-        unsafe { tiles.transform(self.isa) };
     }
 
     /// # Safety
     /// The level is supported, and nobody else writes these elements of the output.
     unsafe fn compute(&self, filters: Range<usize>, scratch: &mut WinogradScratch<'_>) {
-        let registers = FilterRegisters::of(self.isa);
-        let (conv, lanes, tiles) = (self.conv, registers.lanes, self.tiles());
-        let mut filter = filters.start;
-        while filter < filters.end {
-            let left = (filters.end - filter).div_ceil(lanes);
-            let (blocks, at_once) = registers.tile(tiles, left);
-            let (count, width) = ((filters.end - filter).min(blocks * lanes), blocks * lanes);
-            let (weights, block_step) = match self.packed {
-                Some((packed, group)) => (packed.at(group, filter / lanes, 0), packed.block()),
-                None => self.transform_weights(filter..filter + count, scratch),
-            };
-            for place in 0..PLACES {
-                for tile in 0..tiles.div_ceil(at_once) {
-                    let (begin, end) = (tile * at_once, ((tile + 1) * at_once).min(tiles));
-                    let sums = (place * tiles + begin) * width;
-                    let tile = Tile {
-                        x: scratch.tiles[place * conv.channels * self.division.channel + begin..].as_ptr(),
-                        channel: self.division.channel,
-                        taps: &[0],
-                        channels: conv.channels,
-                        weights: weights.wrapping_add(place * conv.channels * lanes),
-                        block_step,
-                        first: Some(scratch.zeros.as_ptr()),
-                        sums: scratch.sums[sums..sums + (end - begin) * width].as_mut_ptr(),
-                    };
-                    // SAFETY: the tiles of all channels were transformed; there are weights of so many blocks for all
-                    // places and channels, and sums of so many tiles.
-                    unsafe { tile.compute(self.isa, blocks, end - begin) };
+        let lanes = FilterRegisters::of(self.isa).lanes;
+        let width = self.division.blocks * lanes;
+        // Weights that are transformed during the call are those of the filters that are at once in registers.
+        let together = if self.packed.is_some() { self.division.together } else { width };
+        for first in filters.clone().step_by(together) {
+            let part = first..filters.end.min(first + together);
+            let chunk = PLACES * self.tiles() * width;
+            let at_once = |filter: usize| filter..part.end.min(filter + width);
+            match self.packed {
+                Some((packed, group)) => {
+                    for place in 0..PLACES {
+                        for (filter, sums) in part.clone().step_by(width).zip(scratch.sums.chunks_exact_mut(chunk)) {
+                            let of = at_once(filter);
+                            let weights = FilterWeights {
+                                blocks: of.len().div_ceil(lanes),
+                                data: packed.at(group, filter / lanes, 0),
+                                block_step: packed.block(),
+                            };
+                            // SAFETY: the tiles were transformed; there are these weights and sums.
+                            unsafe { self.multiply(place, &weights, scratch.tiles, scratch.zeros, sums) };
+                        }
+                    }
+                }
+                None => {
+                    let weights = self.transform_weights(at_once(first), scratch);
+                    for place in 0..PLACES {
+                        // SAFETY: likewise.
+                        unsafe { self.multiply(place, &weights, scratch.tiles, scratch.zeros, scratch.sums) };
+                    }
                 }
             }
-            let rows = 2 * self.rows.start..(2 * self.rows.end).min(conv.rows.output);
-            let columns = 2 * self.columns.start..(2 * self.columns.end).min(conv.columns.output);
-            let output = OutputOfPiece {
-                sums: scratch.sums.as_ptr(),
-                tiles: (self.rows.len(), self.columns.len()),
-                blocks,
-                rows: rows.len(),
-                columns: columns.len(),
-                to: scratch.output.as_mut_ptr(),
-            };
-            let bias = self.of.bias.map(|bias| &bias[filter..filter + count]);
-            scratch.zeros[..count].copy_from_slice(bias.unwrap_or(&[0.0; 64][..count]));
-            // SAFETY: the level is supported; all sums are there, the output has four elements for each tile, and there
-            // is a first value for each filter.
-            unsafe { output.transform(self.isa, scratch.zeros.as_ptr()) };
-            scratch.zeros[..count].fill(0.0);
-            let windows = &mut scratch.output[..rows.len() * columns.len() * width];
-            activation::apply(conv.activation, self.isa, windows);
-            let region = OutputRegion {
-                data: self.out.wrapping_add(filter * conv.windows()),
-                plane: conv.windows(),
-                line: conv.columns.output,
-                rows,
-                columns,
-            };
-            // SAFETY: as demanded of the caller.
-            unsafe { region.store(self.isa, windows, width, count) };
-            filter += count;
+            for (number, filter) in part.clone().step_by(width).enumerate() {
+                // SAFETY: as demanded of the caller; the sums of all places are there.
+                unsafe { self.finish(at_once(filter), number * chunk, scratch) };
+            }
         }
     }
 
-    /// Transforms the weights of some filters during the call: where they are, and the floats of a block.
-    fn transform_weights(&self, filters: Range<usize>, scratch: &mut WinogradScratch<'_>) -> (*const f32, usize) {
+    /// The sums of one place, of all tiles and a few filters.
+    ///
+    /// # Safety
+    /// The level is supported, the tiles of all channels were transformed, and there are weights of so many blocks for
+    /// all places and channels, and sums of all places and tiles.
+    unsafe fn multiply(&self, place: usize, weights: &FilterWeights, tiles: &[f32], zeros: &[f32], sums: &mut [f32]) {
+        let FilterWeights { blocks, data, block_step } = *weights;
+        let lanes = FilterRegisters::of(self.isa).lanes;
+        let channels = self.conv.channels;
+        for from in (0..channels).step_by(self.division.stretch) {
+            for (group, of) in self.groups().numbered() {
+                let at = (place * self.tiles() + of.start) * blocks * lanes;
+                let x = place * self.division.place(self.conv) + of.start * channels + group * BEHIND;
+                let tile = Tile {
+                    x: tiles[x + from * of.len()..].as_ptr(),
+                    channel: of.len(),
+                    taps: &[0],
+                    channels: self.division.stretch.min(channels - from),
+                    weights: data.wrapping_add((place * channels + from) * lanes),
+                    block_step,
+                    first: (from == 0).then_some(zeros.as_ptr()),
+                    sums: sums[at..at + of.len() * blocks * lanes].as_mut_ptr(),
+                };
+                // SAFETY: as demanded of the caller.
+                unsafe { tile.compute(self.isa, blocks, of.len()) };
+            }
+        }
+    }
+
+    /// Transforms the sums of a few filters, which begin at `sums`, into the output.
+    ///
+    /// # Safety
+    /// As `compute`; the sums of all places are there.
+    unsafe fn finish(&self, filters: Range<usize>, sums: usize, scratch: &mut WinogradScratch<'_>) {
+        let (conv, lanes) = (self.conv, FilterRegisters::of(self.isa).lanes);
+        let (count, blocks) = (filters.len(), filters.len().div_ceil(lanes));
+        let rows = 2 * self.rows.start..(2 * self.rows.end).min(conv.rows.output);
+        let columns = 2 * self.columns.start..(2 * self.columns.end).min(conv.columns.output);
+        let output = OutputOfPiece {
+            sums: scratch.sums[sums..].as_ptr(),
+            tiles: (self.rows.len(), self.columns.len()),
+            blocks,
+            rows: rows.len(),
+            columns: columns.len(),
+            to: scratch.output.as_mut_ptr(),
+        };
+        let bias = self.of.bias.map(|bias| &bias[filters.clone()]);
+        scratch.zeros[..count].copy_from_slice(bias.unwrap_or(&[0.0; 64][..count]));
+        // SAFETY: the level is supported; all sums are there, the output has four elements for each tile, and there
+        // is a first value for each filter.
+        unsafe { output.transform(self.isa, scratch.zeros.as_ptr()) };
+        scratch.zeros[..count].fill(0.0);
+        let windows = &mut scratch.output[..rows.len() * columns.len() * blocks * lanes];
+        activation::apply(conv.activation, self.isa, windows);
+        let region = OutputRegion {
+            data: self.out.wrapping_add(filters.start * conv.windows()),
+            plane: conv.windows(),
+            line: conv.columns.output,
+            rows,
+            columns,
+        };
+        // SAFETY: as demanded of the caller.
+        unsafe { region.store(self.isa, windows, blocks * lanes, count) };
+    }
+
+    /// Transforms the weights of some filters during the call.
+    fn transform_weights(&self, filters: Range<usize>, scratch: &mut WinogradScratch<'_>) -> FilterWeights {
         let lanes = FilterRegisters::of(self.isa).lanes;
         let (depth, channels) = (self.conv.depth(), self.conv.channels);
         let rows = &self.of.weights[filters.start * depth..filters.end * depth];
@@ -315,7 +410,25 @@ impl WinogradPiece<'_> {
             // SAFETY: the level is supported; both are blocks of all channels.
             unsafe { transform_weights(self.isa, from.as_ptr(), channels, to.as_mut_ptr()) };
         }
-        (scratch.weights.as_ptr(), PLACES * channels * lanes)
+        FilterWeights { blocks, data: scratch.weights.as_ptr(), block_step: PLACES * channels * lanes }
+    }
+}
+
+/// Tiles in groups of about the same size.
+#[derive(Clone, Copy)]
+struct TileGroups {
+    tiles: usize,
+    count: usize,
+}
+
+impl TileGroups {
+    #[inline(always)]
+    fn at(&self, group: usize) -> Range<usize> {
+        group * self.tiles / self.count..(group + 1) * self.tiles / self.count
+    }
+
+    fn numbered(self) -> impl Iterator<Item = (usize, Range<usize>)> {
+        (0..self.count).map(move |group| (group, self.at(group)))
     }
 }
 
@@ -355,25 +468,29 @@ macro_rules! on {
     };
 }
 
-/// Tiles to be transformed.
-struct TilesOfPiece<'a> {
-    /// The strip, with floats from one channel to the next and from one row of tiles to the next.
+/// Tiles of a channel to be transformed.
+struct TilesOfChannel<'a> {
+    /// The strip, with floats from one row of tiles to the next.
     x: *const f32,
-    x_channel: usize,
     x_step: usize,
     taps: &'a [usize],
-    channels: usize,
     rows: usize,
     columns: usize,
-    /// `[place][channel][tile]`
+    /// `[place][tile]`, and floats from one place to the next.
+    at: *mut f32,
+    at_place: usize,
+    groups: TileGroups,
+    /// The number of the channel, and of all.
+    number: (usize, usize),
+    /// `[place][group][channel][tile]`, and floats from one place to the next.
     to: *mut f32,
-    to_channel: usize,
+    to_place: usize,
 }
 
-impl TilesOfPiece<'_> {
+impl TilesOfChannel<'_> {
     /// # Safety
-    /// The level is supported. The strip has the tiles of all channels, and there is room for them, with a register
-    /// behind the tiles of each channel.
+    /// The level is supported. The strip has all tiles, and there is room for them, with a register behind the tiles of
+    /// each place, and of each group.
     unsafe fn transform(&self, isa: Isa) {
         // SAFETY: as demanded of the caller.
         unsafe { on!(isa, |V| self.vectors::<V>()) }
@@ -382,31 +499,41 @@ impl TilesOfPiece<'_> {
     #[inline(always)]
     #[expect(clippy::needless_range_loop, reason = "the number of a column, or of a row of columns")]
     unsafe fn vectors<V: Vector>(&self) {
-        // SAFETY: as demanded of the caller. Floats stored behind the last tile of a row are not read, or stored again.
+        // SAFETY: as demanded of the caller. Floats stored behind the last tile of a row, or of a channel in a group, are
+        // not read, or stored again by what follows.
         unsafe {
-            for channel in 0..self.channels {
-                for row in 0..self.rows {
-                    for column in (0..self.columns).step_by(V::LANES) {
-                        let x = self.x.add(channel * self.x_channel + row * self.x_step + column);
-                        let to = self.to.add(channel * self.to_channel + row * self.columns + column);
-                        // Bt d, a column of the tile at a time.
-                        let mut half = [[V::splat(0.0); 4]; 4];
-                        for j in 0..4 {
-                            let d = |i: usize| V::load(x.add(*self.taps.get_unchecked(4 * i + j)));
-                            let (d0, d1, d2, d3) = (d(0), d(1), d(2), d(3));
-                            half[0][j] = d0.sub(d2);
-                            half[1][j] = d1.add(d2);
-                            half[2][j] = d2.sub(d1);
-                            half[3][j] = d1.sub(d3);
-                        }
-                        // Times B.
-                        for (i, [h0, h1, h2, h3]) in half.into_iter().enumerate() {
-                            let place = |j: usize| to.add((4 * i + j) * self.channels * self.to_channel);
-                            h0.sub(h2).store(place(0));
-                            h1.add(h2).store(place(1));
-                            h2.sub(h1).store(place(2));
-                            h1.sub(h3).store(place(3));
-                        }
+            for row in 0..self.rows {
+                for column in (0..self.columns).step_by(V::LANES) {
+                    let x = self.x.add(row * self.x_step + column);
+                    let to = self.at.add(row * self.columns + column);
+                    // Bt d, a column of the tile at a time.
+                    let mut half = [[V::splat(0.0); 4]; 4];
+                    for j in 0..4 {
+                        let d = |i: usize| V::load(x.add(*self.taps.get_unchecked(4 * i + j)));
+                        let (d0, d1, d2, d3) = (d(0), d(1), d(2), d(3));
+                        half[0][j] = d0.sub(d2);
+                        half[1][j] = d1.add(d2);
+                        half[2][j] = d2.sub(d1);
+                        half[3][j] = d1.sub(d3);
+                    }
+                    // Times B.
+                    for (i, [h0, h1, h2, h3]) in half.into_iter().enumerate() {
+                        let place = |j: usize| to.add((4 * i + j) * self.at_place);
+                        h0.sub(h2).store(place(0));
+                        h1.add(h2).store(place(1));
+                        h2.sub(h1).store(place(2));
+                        h1.sub(h3).store(place(3));
+                    }
+                }
+            }
+            let (channel, channels) = self.number;
+            for group in 0..self.groups.count {
+                let of = self.groups.at(group);
+                let to = self.to.add(of.start * channels + channel * of.len() + group * BEHIND);
+                for place in 0..PLACES {
+                    let (from, to) = (self.at.add(place * self.at_place + of.start), to.add(place * self.to_place));
+                    for at in (0..of.len()).step_by(V::LANES) {
+                        V::load(from.add(at)).store(to.add(at));
                     }
                 }
             }
