@@ -40,7 +40,7 @@ weir_dtype draw_of(draws *d, const weir_dtype *all, size_t count);
 
 /* ---- Arrays ------------------------------------------------------------------------------------ */
 
-enum { MAX_IN = 8, MAX_OUT = 2, MAX_ELEMENTS = 40000 };
+enum { MAX_IN = 8, MAX_OUT = 3, MAX_ELEMENTS = 40000 };
 
 /* A tensor, and what it holds as f64. An output has bounds: after rounding to its type the element lies between
  * them. */
@@ -136,6 +136,8 @@ typedef struct problem {
         weir_resize_desc resize;
         weir_lstm_desc lstm;
         weir_gru_desc gru;
+        weir_lstm_sequence_desc lstm_sequence;
+        weir_gru_sequence_desc gru_sequence;
     } desc;
     /* Weights that are packed before, and how; in the place of input 1, which is then not passed. */
     bool packs, packs_transposed;

@@ -502,6 +502,170 @@ static weir_status create_gru(weir_engine *engine, problem *p, weir_kernel **out
     return weir_kernel_create_gru(engine, &p->desc.gru, NULL, out);
 }
 
+/* ---- Sequences --------------------------------------------------------------------------------- */
+
+/* What LSTM and GRU have in common; their flags have the same bits, but for the one of each. */
+typedef struct sequence {
+    uint64_t flags;
+    uint32_t order, direction;
+    float clip;
+} sequence;
+
+enum { SEQUENCE_BIAS = 1, SEQUENCE_LENGTHS = 2, SEQUENCE_STATES = 4, SEQUENCE_OWN = 8, SEQUENCE_BATCH_FIRST = 16 };
+
+static void draw_sequence(problem *p, sequence of, int64_t gates) {
+    int64_t steps = draw_int(p->d, 0, draw_once_in(p->d, 20) ? 120 : 6), n = draw_int(p->d, 0, draw_once_in(p->d, 8) ? 40 : 7);
+    int64_t inputs = draw_int(p->d, draw_once_in(p->d, 20) ? 0 : 1, 20), hidden = draw_int(p->d, draw_once_in(p->d, 30) ? 0 : 1, draw_once_in(p->d, 4) ? 70 : 20);
+    int64_t d = of.direction == WEIR_SEQUENCE_BIDIRECTIONAL ? 2 : 1;
+    bool first = of.flags & SEQUENCE_BATCH_FIRST;
+    int64_t x[] = {first ? n : steps, first ? steps : n, inputs}, state[] = {first ? n : d, first ? d : n, hidden};
+    add_input(p, shaped(WEIR_F32, 3, x), NORMAL);
+    add_input(p, shaped(WEIR_F32, 3, (int64_t[]){d, gates * hidden, inputs}), NORMAL);
+    add_input(p, shaped(WEIR_F32, 3, (int64_t[]){d, gates * hidden, hidden}), NORMAL);
+    if (of.flags & SEQUENCE_BIAS) add_input(p, matrix_desc(d, 2 * gates * hidden), NORMAL);
+    if (of.flags & SEQUENCE_LENGTHS) {
+        array *lengths = add_input(p, shaped(WEIR_S32, 1, &n), NORMAL);
+        for (size_t i = 0; i < lengths->n; i++) lengths->v[i] = (double)draw_int(p->d, -1, steps + 1);
+    }
+    for (int64_t i = 2; (of.flags & SEQUENCE_STATES) && i < gates; i++) add_input(p, shaped(WEIR_F32, 3, state), NORMAL);
+    if (gates == 4 && (of.flags & SEQUENCE_OWN)) add_input(p, matrix_desc(d, 3 * hidden), NORMAL);
+}
+
+/* One row of W or R times numbers. */
+static double line_product(const double *weights, const double *x, int64_t n) {
+    double y = 0;
+    for (int64_t i = 0; i < n; i++) y += weights[i] * x[i];
+    return y;
+}
+
+/* Weights of size 1 make chaos of rounding in the end: then only the bits of other pools are compared. */
+static void put_near(array *out, size_t i, double x, double error) {
+    if (error < 0.1) put(out, i, x, error);
+    else put_anything(out, i);
+}
+
+static verdict solve_sequence(problem *p, sequence of, int64_t gates) {
+    if (of.order > 1 || of.direction > 2 || of.clip < 0 || p->num_in < 3) return REFUSED;
+    bool first = of.flags & SEQUENCE_BATCH_FIRST, own = of.flags & SEQUENCE_OWN;
+    int64_t d = of.direction == WEIR_SEQUENCE_BIDIRECTIONAL ? 2 : 1;
+    for (int i = 0; i < 3; i++) if (p->in[i].desc.rank != 3 || p->in[i].desc.dtype != WEIR_F32) return REFUSED;
+    const int64_t *xd = p->in[0].desc.dims;
+    int64_t steps = xd[first ? 1 : 0], n = xd[first ? 0 : 1], inputs = xd[2], hidden = p->in[2].desc.dims[2], all = gates * hidden;
+    if (!is_shape(&p->in[1].desc, WEIR_F32, 3, d, all, inputs) || !is_shape(&p->in[2].desc, WEIR_F32, 3, d, all, hidden)) return REFUSED;
+    size_t at = 3;
+    const array *bias = NULL, *lengths = NULL, *initial[2] = {NULL, NULL}, *peepholes = NULL;
+#define NEXT(there, ...) ((there) ? (at < p->num_in && is_shape(&p->in[at].desc, __VA_ARGS__) ? &p->in[at] : NULL) : NULL)
+    if (of.flags & SEQUENCE_BIAS) {
+        if (!(bias = NEXT(true, WEIR_F32, 2, d, 2 * all))) return REFUSED;
+        at++;
+    }
+    if (of.flags & SEQUENCE_LENGTHS) {
+        if (!(lengths = NEXT(true, WEIR_S32, 1, n))) return REFUSED;
+        at++;
+    }
+    for (int64_t i = 0; (of.flags & SEQUENCE_STATES) && i < gates - 2; i++) {
+        if (!(initial[i] = NEXT(true, WEIR_F32, 3, first ? n : d, first ? d : n, hidden))) return REFUSED;
+        at++;
+    }
+    if (gates == 4 && own) {
+        if (!(peepholes = NEXT(true, WEIR_F32, 2, d, 3 * hidden))) return REFUSED;
+        at++;
+    }
+    if (at != p->num_in) return REFUSED;
+    int64_t y_dims[4] = {first ? n : steps, first ? steps : d, first ? d : n, hidden}, state_dims[3] = {first ? n : d, first ? d : n, hidden};
+    for (int64_t i = 0; i < gates - 1; i++) {
+        if (add_output(p, i == 0 ? shaped(WEIR_F32, 4, y_dims) : shaped(WEIR_F32, 3, state_dims)) == NULL) return EITHER;
+    }
+    for (size_t i = 0; i < p->out[0].n; i++) put(&p->out[0], i, 0, 0);
+    static const int64_t lstm_orders[2][4] = {{0, 1, 2, 3}, {0, 3, 1, 2}}, gru_orders[2][3] = {{0, 1, 2}, {1, 0, 2}};
+    const int64_t *order = gates == 4 ? lstm_orders[of.order] : gru_orders[of.order];
+    double clip = of.clip > 0 ? (double)of.clip : INFINITY;
+    size_t size = (size_t)(hidden > 0 ? hidden : 1);
+    double *h = fuzz_alloc(size * sizeof *h), *c = fuzz_alloc(size * sizeof *c), *old = fuzz_alloc(size * sizeof *old);
+    double *gate = fuzz_alloc(4 * size * sizeof *gate), *scaled = fuzz_alloc(size * sizeof *scaled);
+    for (int64_t row = 0; row < n * d; row++) {
+        int64_t k = row / n, i = row % n, place = first ? i * d + k : row;
+        int64_t length = lengths ? (int64_t)fmin(fmax(lengths->v[i], 0), (double)steps) : steps;
+        for (int64_t j = 0; j < hidden; j++) {
+            h[j] = initial[0] ? initial[0]->v[place * hidden + j] : 0;
+            c[j] = initial[1] ? initial[1]->v[place * hidden + j] : 0;
+        }
+        double error = 4e-5;
+        for (int64_t step = 0; step < length; step++) {
+            int64_t t = of.direction == WEIR_SEQUENCE_REVERSE || k == 1 ? length - 1 - step : step;
+            const double *x = p->in[0].v + (first ? i * steps + t : t * n + i) * inputs;
+#define OF_X(g, j) (line_product(p->in[1].v + (k * all + order[g] * hidden + (j)) * inputs, x, inputs) + (bias ? bias->v[2 * k * all + order[g] * hidden + (j)] : 0))
+#define OF_H(g, j, h) (line_product(p->in[2].v + (k * all + order[g] * hidden + (j)) * hidden, h, hidden) + (bias ? bias->v[(2 * k + 1) * all + order[g] * hidden + (j)] : 0))
+#define CLIPPED(x) fmin(fmax(x, -clip), clip)
+            for (int64_t j = 0; j < hidden; j++) old[j] = h[j];
+            for (int64_t g = 0; g < (gates == 4 ? 4 : 2); g++) {
+                for (int64_t j = 0; j < hidden; j++) gate[g * hidden + j] = OF_X(g, j) + OF_H(g, j, old);
+            }
+            if (gates == 4) {
+                for (int64_t j = 0; j < hidden; j++) {
+                    const double *peep = peepholes ? peepholes->v + 3 * k * hidden + j : NULL;
+                    double in = sigmoid(CLIPPED(gate[j] + (peep ? peep[0] * c[j] : 0)));
+                    double forget = sigmoid(CLIPPED(gate[2 * hidden + j] + (peep ? peep[2 * hidden] * c[j] : 0)));
+                    c[j] = forget * c[j] + in * tanh(CLIPPED(gate[3 * hidden + j]));
+                    h[j] = sigmoid(CLIPPED(gate[hidden + j] + (peep ? peep[hidden] * c[j] : 0))) * tanh(c[j]);
+                }
+            } else {
+                for (int64_t j = 0; j < hidden; j++) scaled[j] = sigmoid(CLIPPED(gate[hidden + j])) * (own ? 1 : old[j]);
+                for (int64_t j = 0; j < hidden; j++) {
+                    double z = sigmoid(CLIPPED(gate[j])), of_h = own ? scaled[j] * OF_H(2, j, old) : OF_H(2, j, scaled);
+                    h[j] = (1 - z) * tanh(CLIPPED(OF_X(2, j) + of_h)) + z * old[j];
+                }
+            }
+            int64_t out = (first ? (i * steps + t) * d + k : (t * d + k) * n + i) * hidden;
+            error *= 1.5; /* a step's error goes into the next ones */
+            for (int64_t j = 0; j < hidden; j++) put_near(&p->out[0], (size_t)(out + j), h[j], error);
+        }
+        for (int64_t j = 0; j < hidden; j++) {
+            put_near(&p->out[1], (size_t)(place * hidden + j), h[j], length == 0 ? 0 : error);
+            if (gates == 4) put_near(&p->out[2], (size_t)(place * hidden + j), c[j], length == 0 ? 0 : error * fmax(1, fabs(c[j])));
+        }
+    }
+    return RIGHT;
+}
+
+static sequence drawn_sequence(problem *p) {
+    sequence of = {.flags = draw_bits(p->d) & 31, .order = (uint32_t)draw_int(p->d, 0, draw_once_in(p->d, 40) ? 2 : 1)};
+    of.direction = (uint32_t)draw_int(p->d, 0, draw_once_in(p->d, 40) ? 3 : 2);
+    if (draw_once_in(p->d, 4)) of.clip = draw_once_in(p->d, 10) ? -1.0f : (float)draw_int(p->d, 1, 8) / 2;
+    return of;
+}
+
+static void draw_lstm_sequence(problem *p) {
+    sequence of = drawn_sequence(p);
+    p->desc.lstm_sequence = (weir_lstm_sequence_desc){sizeof(weir_lstm_sequence_desc), of.flags, of.order, of.direction, of.clip, 0};
+    draw_sequence(p, of, 4);
+}
+
+static verdict solve_lstm_sequence(problem *p) {
+    const weir_lstm_sequence_desc *desc = &p->desc.lstm_sequence;
+    return solve_sequence(p, (sequence){desc->flags, desc->gate_order, desc->direction, desc->clip}, 4);
+}
+
+static weir_status create_lstm_sequence(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_lstm_sequence(engine, &p->desc.lstm_sequence, NULL, out);
+}
+
+static void draw_gru_sequence(problem *p) {
+    sequence of = drawn_sequence(p);
+    p->desc.gru_sequence = (weir_gru_sequence_desc){sizeof(weir_gru_sequence_desc), of.flags, of.order, of.direction, of.clip, 0};
+    draw_sequence(p, of, 3);
+}
+
+static verdict solve_gru_sequence(problem *p) {
+    const weir_gru_sequence_desc *desc = &p->desc.gru_sequence;
+    return solve_sequence(p, (sequence){desc->flags, desc->gate_order, desc->direction, desc->clip}, 3);
+}
+
+static weir_status create_gru_sequence(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_gru_sequence(engine, &p->desc.gru_sequence, NULL, out);
+}
+
 #define FAMILY(name) {#name, draw_##name, solve_##name, create_##name}
 const family windows_families[] = {FAMILY(conv), FAMILY(conv_transpose), FAMILY(pooling), FAMILY(resize), FAMILY(lstm), FAMILY(gru),
+                                   FAMILY(lstm_sequence), FAMILY(gru_sequence),
                                    {NULL, NULL, NULL, NULL}};

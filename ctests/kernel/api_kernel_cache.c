@@ -344,6 +344,8 @@ static void test_families(void) {
     FAMILY(resize, .scales = {2, 2});
     FAMILY(lstm, .flags = WEIR_LSTM_BIAS);
     FAMILY(gru, .flags = WEIR_GRU_BIAS);
+    FAMILY(lstm_sequence, .flags = WEIR_LSTM_SEQUENCE_BIAS);
+    FAMILY(gru_sequence, .flags = WEIR_GRU_SEQUENCE_BIAS);
     CHECK_EQ(cache().entries, families);
     weir_engine_release(engine);
 }

@@ -599,6 +599,22 @@ OFFSET(weir_gru_desc, flags, 8);
 OFFSET(weir_gru_desc, gate_order, 16);
 OFFSET(weir_gru_desc, reserved, 20);
 
+SIZE(weir_lstm_sequence_desc, 32);
+OFFSET(weir_lstm_sequence_desc, struct_size, 0);
+OFFSET(weir_lstm_sequence_desc, flags, 8);
+OFFSET(weir_lstm_sequence_desc, gate_order, 16);
+OFFSET(weir_lstm_sequence_desc, direction, 20);
+OFFSET(weir_lstm_sequence_desc, clip, 24);
+OFFSET(weir_lstm_sequence_desc, reserved, 28);
+
+SIZE(weir_gru_sequence_desc, 32);
+OFFSET(weir_gru_sequence_desc, struct_size, 0);
+OFFSET(weir_gru_sequence_desc, flags, 8);
+OFFSET(weir_gru_sequence_desc, gate_order, 16);
+OFFSET(weir_gru_sequence_desc, direction, 20);
+OFFSET(weir_gru_sequence_desc, clip, 24);
+OFFSET(weir_gru_sequence_desc, reserved, 28);
+
 SIZE(weir_packed_weights_desc, 16);
 OFFSET(weir_packed_weights_desc, struct_size, 0);
 OFFSET(weir_packed_weights_desc, flags, 8);

@@ -13,6 +13,8 @@
     X(resize, 0) \
     X(lstm, 1) \
     X(gru, 1) \
+    X(lstm_sequence, 1) \
+    X(gru_sequence, 1) \
     X(eltwise, 0) \
     X(binary, 0) \
     X(select, 1) \

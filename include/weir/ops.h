@@ -1520,7 +1520,7 @@ weir_status weir_kernel_create_resize(weir_engine *engine,
                                       weir_kernel **out_kernel);
 
 /* ---- Recurrent cells ----------------------------------------------------------------------------------------------
- * One step of an LSTM or a GRU.
+ * One step of an LSTM or a GRU, or all steps of sequences.
  */
 
 /** How the blocks of the weights and biases of a cell are ordered. */
@@ -1542,11 +1542,58 @@ typedef enum weir_gru_flags {
   WEIR_GRU_LINEAR_BEFORE_RESET = 2
 } weir_gru_flags;
 
+/** Flags of weir_gru_sequence_desc. */
+typedef enum weir_gru_sequence_flags {
+  /** An input more, [D, 6 H]: the biases of W, then those of R. */
+  WEIR_GRU_SEQUENCE_BIAS = 1,
+  /**
+   * An input more, s32[N]: the number of steps of each sequence. Behind its end a sequence keeps its state, and the
+   * output of these steps is 0. A number below 0 counts as 0, one above T as T.
+   */
+  WEIR_GRU_SEQUENCE_LENGTHS = 2,
+  /** An input more, the state before the first step. Without it the state is 0. */
+  WEIR_GRU_SEQUENCE_STATES = 4,
+  /** As WEIR_GRU_LINEAR_BEFORE_RESET. */
+  WEIR_GRU_SEQUENCE_LINEAR_BEFORE_RESET = 8,
+  /** The batch is the first dimension of x, the output and the state. */
+  WEIR_GRU_SEQUENCE_BATCH_FIRST = 16
+} weir_gru_sequence_flags;
+
 /** Flags of weir_lstm_desc. */
 typedef enum weir_lstm_flags {
   /** Two more inputs, the biases of W and of R, [4 H] each, are added to the gates. */
   WEIR_LSTM_BIAS = 1
 } weir_lstm_flags;
+
+/** Flags of weir_lstm_sequence_desc. */
+typedef enum weir_lstm_sequence_flags {
+  /** An input more, [D, 8 H]: the biases of W, then those of R. */
+  WEIR_LSTM_SEQUENCE_BIAS = 1,
+  /**
+   * An input more, s32[N]: the number of steps of each sequence. Behind its end a sequence keeps its states, and the
+   * output of these steps is 0. A number below 0 counts as 0, one above T as T.
+   */
+  WEIR_LSTM_SEQUENCE_LENGTHS = 2,
+  /** Two inputs more, the states before the first step, h and c. Without them they are 0. */
+  WEIR_LSTM_SEQUENCE_STATES = 4,
+  /**
+   * An input more, [D, 3 H], in the order input, output, forget: these times c, the old one for the gates of input
+   * and forget and the new one for that of the output, are added to the gates.
+   */
+  WEIR_LSTM_SEQUENCE_PEEPHOLES = 8,
+  /** The batch is the first dimension of x, the output and the states. */
+  WEIR_LSTM_SEQUENCE_BATCH_FIRST = 16
+} weir_lstm_sequence_flags;
+
+/** The order in which the steps of a sequence are taken. */
+typedef enum weir_sequence_direction_value {
+  /** From the first step to the last one. */
+  WEIR_SEQUENCE_FORWARD = 0,
+  /** From the last step of each sequence to the first one. */
+  WEIR_SEQUENCE_REVERSE = 1,
+  /** Both, each with weights of its own: forward is number 0 and reverse number 1 of the dimension D. */
+  WEIR_SEQUENCE_BIDIRECTIONAL = 2
+} weir_sequence_direction_value;
 
 /** An order of gates: one of enum weir_gate_order_value. */
 typedef uint32_t weir_gate_order;
@@ -1587,6 +1634,60 @@ typedef struct weir_gru_desc {
   uint32_t reserved;
 } weir_gru_desc;
 
+/** A direction: one of enum weir_sequence_direction_value. */
+typedef uint32_t weir_sequence_direction;
+
+/**
+ * An LSTM over whole sequences in f32: all steps of weir_lstm_desc, one after the other, in one or both directions.
+ *
+ * Inputs, in this order: x[T, N, I], W[D, 4 H, I], R[D, 4 H, H], and as flags say biases, lengths, h[D, N, H] and
+ * c[D, N, H], peepholes. Outputs: h after each step [T, D, N, H], the last h [D, N, H] and the last c [D, N, H]. D is
+ * 2 for WEIR_SEQUENCE_BIDIRECTIONAL, else 1. With WEIR_LSTM_SEQUENCE_BATCH_FIRST x is [N, T, I], states are [N, D, H],
+ * and the output is [N, T, D, H].
+ *
+ * W and R that are constants of a graph are packed by compile. Others are read and packed in each run: R takes scratch
+ * memory of its size for each thread then.
+ */
+typedef struct weir_lstm_sequence_desc {
+  /** sizeof(weir_lstm_sequence_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_lstm_sequence_flags. */
+  uint64_t flags;
+  /** How the blocks of W, R and the biases are ordered. */
+  weir_gate_order gate_order;
+  /** The order of the steps. */
+  weir_sequence_direction direction;
+  /** What goes into the functions of the gates is bounded to -clip and clip; 0 = not at all. */
+  float clip;
+  /** Reserved, 0. */
+  uint32_t reserved;
+} weir_lstm_sequence_desc;
+
+/**
+ * A GRU over whole sequences in f32: all steps of weir_gru_desc, one after the other, in one or both directions.
+ *
+ * Inputs, in this order: x[T, N, I], W[D, 3 H, I], R[D, 3 H, H], and as flags say biases, lengths, h[D, N, H].
+ * Outputs: h after each step [T, D, N, H], and the last h [D, N, H]. D is 2 for WEIR_SEQUENCE_BIDIRECTIONAL, else 1.
+ * With WEIR_GRU_SEQUENCE_BATCH_FIRST x is [N, T, I], the state is [N, D, H], and the output is [N, T, D, H].
+ *
+ * W and R that are constants of a graph are packed by compile. Others are read and packed in each run: R takes scratch
+ * memory of its size for each thread then.
+ */
+typedef struct weir_gru_sequence_desc {
+  /** sizeof(weir_gru_sequence_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_gru_sequence_flags. */
+  uint64_t flags;
+  /** How the blocks of W, R and the biases are ordered. */
+  weir_gate_order gate_order;
+  /** The order of the steps. */
+  weir_sequence_direction direction;
+  /** What goes into the functions of the gates is bounded to -clip and clip; 0 = not at all. */
+  float clip;
+  /** Reserved, 0. */
+  uint32_t reserved;
+} weir_gru_sequence_desc;
+
 /**
  * Creates a step of an LSTM, see weir_lstm_desc. Shapes are checked when it is enqueued or compiled. NULL desc =
  * no biases, gates in the order of ONNX.
@@ -1612,6 +1713,34 @@ weir_status weir_kernel_create_gru(weir_engine *engine,
                                    const weir_gru_desc *desc,
                                    const weir_kernel_options *options,
                                    weir_kernel **out_kernel);
+
+/**
+ * Creates an LSTM over whole sequences, see weir_lstm_sequence_desc. NULL desc = forward, neither biases nor
+ * initial states, gates in the order of ONNX.
+ *
+ * Errors: INVALID_ARGUMENT (unknown flags, gate order or direction, a clip that is negative or NaN, reserved not
+ * 0).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_lstm_sequence(weir_engine *engine,
+                                             const weir_lstm_sequence_desc *desc,
+                                             const weir_kernel_options *options,
+                                             weir_kernel **out_kernel);
+
+/**
+ * Creates a GRU over whole sequences, see weir_gru_sequence_desc. NULL desc = forward, neither biases nor an
+ * initial state, gates in the order of ONNX, reset before the product.
+ *
+ * Errors: INVALID_ARGUMENT (unknown flags, gate order or direction, a clip that is negative or NaN, reserved not
+ * 0).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_gru_sequence(weir_engine *engine,
+                                            const weir_gru_sequence_desc *desc,
+                                            const weir_kernel_options *options,
+                                            weir_kernel **out_kernel);
 
 /* ---- Kernel cache -------------------------------------------------------------------------------------------------
  * A built-in kernel that was created before, for the same device and with the same settings, is not made again: the

@@ -1383,9 +1383,28 @@ typedef enum weir_gru_flags {
   WEIR_GRU_BIAS = 1,
   WEIR_GRU_LINEAR_BEFORE_RESET = 2
 } weir_gru_flags;
+typedef enum weir_gru_sequence_flags {
+  WEIR_GRU_SEQUENCE_BIAS = 1,
+  WEIR_GRU_SEQUENCE_LENGTHS = 2,
+  WEIR_GRU_SEQUENCE_STATES = 4,
+  WEIR_GRU_SEQUENCE_LINEAR_BEFORE_RESET = 8,
+  WEIR_GRU_SEQUENCE_BATCH_FIRST = 16
+} weir_gru_sequence_flags;
 typedef enum weir_lstm_flags {
   WEIR_LSTM_BIAS = 1
 } weir_lstm_flags;
+typedef enum weir_lstm_sequence_flags {
+  WEIR_LSTM_SEQUENCE_BIAS = 1,
+  WEIR_LSTM_SEQUENCE_LENGTHS = 2,
+  WEIR_LSTM_SEQUENCE_STATES = 4,
+  WEIR_LSTM_SEQUENCE_PEEPHOLES = 8,
+  WEIR_LSTM_SEQUENCE_BATCH_FIRST = 16
+} weir_lstm_sequence_flags;
+typedef enum weir_sequence_direction_value {
+  WEIR_SEQUENCE_FORWARD = 0,
+  WEIR_SEQUENCE_REVERSE = 1,
+  WEIR_SEQUENCE_BIDIRECTIONAL = 2
+} weir_sequence_direction_value;
 typedef uint32_t weir_gate_order;
 typedef struct weir_lstm_desc {
   size_t struct_size;
@@ -1399,6 +1418,23 @@ typedef struct weir_gru_desc {
   weir_gate_order gate_order;
   uint32_t reserved;
 } weir_gru_desc;
+typedef uint32_t weir_sequence_direction;
+typedef struct weir_lstm_sequence_desc {
+  size_t struct_size;
+  uint64_t flags;
+  weir_gate_order gate_order;
+  weir_sequence_direction direction;
+  float clip;
+  uint32_t reserved;
+} weir_lstm_sequence_desc;
+typedef struct weir_gru_sequence_desc {
+  size_t struct_size;
+  uint64_t flags;
+  weir_gate_order gate_order;
+  weir_sequence_direction direction;
+  float clip;
+  uint32_t reserved;
+} weir_gru_sequence_desc;
 weir_status weir_kernel_create_lstm(weir_engine *engine,
                                     const weir_lstm_desc *desc,
                                     const weir_kernel_options *options,
@@ -1407,6 +1443,14 @@ weir_status weir_kernel_create_gru(weir_engine *engine,
                                    const weir_gru_desc *desc,
                                    const weir_kernel_options *options,
                                    weir_kernel **out_kernel);
+weir_status weir_kernel_create_lstm_sequence(weir_engine *engine,
+                                             const weir_lstm_sequence_desc *desc,
+                                             const weir_kernel_options *options,
+                                             weir_kernel **out_kernel);
+weir_status weir_kernel_create_gru_sequence(weir_engine *engine,
+                                            const weir_gru_sequence_desc *desc,
+                                            const weir_kernel_options *options,
+                                            weir_kernel **out_kernel);
 typedef struct weir_kernel_cache_info {
   size_t struct_size;
   uint64_t capacity;

@@ -15,6 +15,7 @@ pub mod cell;
 pub mod check;
 pub mod number;
 pub mod operator;
+pub mod sequence;
 pub mod signature;
 pub mod windows;
 
@@ -22,6 +23,7 @@ pub use activation::*;
 pub use cell::*;
 pub use number::*;
 pub use operator::{Descriptor, Operator, PackedShape, Weights};
+pub use sequence::*;
 pub use windows::*;
 
 use crate::base::Result;
@@ -86,6 +88,8 @@ operators! {
     resize::Resize(weir_resize_desc),
     lstm::Lstm(weir_lstm_desc),
     gru::Gru(weir_gru_desc),
+    lstm_sequence::LstmSequence(weir_lstm_sequence_desc),
+    gru_sequence::GruSequence(weir_gru_sequence_desc),
     eltwise::Eltwise(weir_eltwise_desc),
     binary::Binary(weir_binary_desc),
     select::Select(weir_select_desc),

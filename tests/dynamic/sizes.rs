@@ -18,6 +18,7 @@ use weir_core::ops::weir_gate_order_value::*;
 use weir_core::ops::weir_norm_op_value::*;
 use weir_core::ops::weir_pad_mode_value::*;
 use weir_core::ops::weir_pooling_op_value::*;
+use weir_core::ops::weir_sequence_direction_value::*;
 use weir_core::ops::*;
 use weir_core::threadpool::ThreadPool;
 
@@ -141,6 +142,15 @@ fn cases() -> Vec<Case> {
         plain(Reduce { op, axes: all, num_axes: axes.len(), keep_dims, long_indices, squares, eps: 0.0 })
     };
     let norm = |op, axis, groups| plain(Norm { op, axis, groups, epsilon: 1e-5, scale: true, shift: true });
+    let sequence = |direction, batch_first: bool, order| Sequence {
+        order,
+        direction,
+        bias: true,
+        lengths: !batch_first,
+        initial: true,
+        batch_first,
+        clip: f32::INFINITY,
+    };
     let many: Vec<(u32, &[Dim])> = vec![(dtype::S32, &x4[..2]); 20];
     vec![
         // Direct, in rows, and Winograd, as sizes have it; windows of one element; few filters; groups; signals.
@@ -178,6 +188,35 @@ fn cases() -> Vec<Case> {
         case(plain(Lstm { order: WEIR_GATES_ONNX, bias: false }), &cell[..5]),
         case(plain(Gru { order: WEIR_GATES_ONNX, bias: true, linear_before_reset: true }), gru),
         case(plain(Gru { order: WEIR_GATES_ONNX, bias: false, linear_before_reset: false }), &gru[..4]),
+        case(
+            plain(LstmSequence {
+                sequence: sequence(WEIR_SEQUENCE_BIDIRECTIONAL, false, WEIR_GATES_ONNX),
+                peepholes: true,
+            }),
+            &[
+                (F32, &[v(0), v(1), is(5)]),
+                (F32, &[is(2), Dim(2, 4, 0), is(5)]),
+                (F32, &[is(2), Dim(2, 4, 0), v(2)]),
+                (F32, &[is(2), Dim(2, 8, 0)]),
+                (dtype::S32, &[v(1)]),
+                (F32, &[is(2), v(1), v(2)]),
+                (F32, &[is(2), v(1), v(2)]),
+                (F32, &[is(2), Dim(2, 3, 0)]),
+            ],
+        ),
+        case(
+            plain(GruSequence {
+                sequence: sequence(WEIR_SEQUENCE_REVERSE, true, WEIR_GATES_TORCH),
+                linear_before_reset: false,
+            }),
+            &[
+                (F32, &[v(1), v(0), v(3)]),
+                (F32, &[is(1), Dim(2, 3, 0), v(3)]),
+                (F32, &[is(1), Dim(2, 3, 0), v(2)]),
+                (F32, &[is(1), Dim(2, 6, 0)]),
+                (F32, &[v(1), is(1), v(2)]),
+            ],
+        ),
         case(plain(PLAIN), &[(F32, &[v(0), v(1), v(2)]), (F32, &[v(2), v(3)])]),
         case(Arc::new(binary(WEIR_BINARY_SUB)), &[(F32, &[v(0), is(1), v(2)]), (F32, &[v(1), v(2)])]),
         case(plain(Select), &[(dtype::BOOL, &[v(0), v(1)]), (F32, &[v(1)]), (F32, &[v(0), is(1)])]),

@@ -403,6 +403,108 @@ impl Create for Gru {
     }
 }
 
+/// An LSTM over whole sequences in f32: all steps of [`Lstm`], one after the other, in one or both directions.
+///
+/// Inputs, in this order: x\[T, N, I\], W\[D, 4 H, I\], R\[D, 4 H, H\], and as flags say biases, lengths, h\[D, N, H\]
+/// and c\[D, N, H\], peepholes. Outputs: h after each step \[T, D, N, H\], the last h \[D, N, H\] and the last c \[D,
+/// N, H\]. D is 2 for [`SequenceDirection::Bidirectional`], else 1. With [`batch_first`](LstmSequence::batch_first) x
+/// is \[N, T, I\], states are \[N, D, H\], and the output is \[N, T, D, H\].
+///
+/// W and R that are constants of a graph are packed by compile. Others are read and packed in each run: R takes scratch
+/// memory of its size for each thread then.
+#[derive(Clone, Debug, Default)]
+pub struct LstmSequence {
+    /// An input more, \[D, 8 H\]: the biases of W, then those of R.
+    pub bias: bool,
+    /// An input more, i32\[N\]: the number of steps of each sequence. Behind its end a sequence keeps its states, and
+    /// the output of these steps is 0. A number below 0 counts as 0, one above T as T.
+    pub lengths: bool,
+    /// Two inputs more, the states before the first step, h and c. Without them they are 0.
+    pub states: bool,
+    /// An input more, \[D, 3 H\], in the order input, output, forget: these times c, the old one for the gates of input
+    /// and forget and the new one for that of the output, are added to the gates.
+    pub peepholes: bool,
+    /// The batch is the first dimension of x, the output and the states.
+    pub batch_first: bool,
+    /// How the blocks of W, R and the biases are ordered.
+    pub gate_order: GateOrder,
+    /// The order of the steps.
+    pub direction: SequenceDirection,
+    /// What goes into the functions of the gates is bounded to -clip and clip; 0 = not at all.
+    pub clip: f32,
+}
+
+impl Operator for LstmSequence {
+    const NAME: &'static str = "lstm_sequence";
+}
+
+impl Create for LstmSequence {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_lstm_sequence_desc {
+            struct_size: size_of::<ffi::weir_lstm_sequence_desc>(),
+            flags: bits(&[(self.bias, 1), (self.lengths, 2), (self.states, 4), (self.peepholes, 8), (self.batch_first, 16)]),
+            gate_order: self.gate_order as u32,
+            direction: self.direction as u32,
+            clip: self.clip,
+            reserved: 0,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_lstm_sequence(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// A GRU over whole sequences in f32: all steps of [`Gru`], one after the other, in one or both directions.
+///
+/// Inputs, in this order: x\[T, N, I\], W\[D, 3 H, I\], R\[D, 3 H, H\], and as flags say biases, lengths, h\[D, N, H\].
+/// Outputs: h after each step \[T, D, N, H\], and the last h \[D, N, H\]. D is 2 for
+/// [`SequenceDirection::Bidirectional`], else 1. With [`batch_first`](GruSequence::batch_first) x is \[N, T, I\], the
+/// state is \[N, D, H\], and the output is \[N, T, D, H\].
+///
+/// W and R that are constants of a graph are packed by compile. Others are read and packed in each run: R takes scratch
+/// memory of its size for each thread then.
+#[derive(Clone, Debug, Default)]
+pub struct GruSequence {
+    /// An input more, \[D, 6 H\]: the biases of W, then those of R.
+    pub bias: bool,
+    /// An input more, i32\[N\]: the number of steps of each sequence. Behind its end a sequence keeps its state, and
+    /// the output of these steps is 0. A number below 0 counts as 0, one above T as T.
+    pub lengths: bool,
+    /// An input more, the state before the first step. Without it the state is 0.
+    pub states: bool,
+    /// As [`linear_before_reset`](Gru::linear_before_reset).
+    pub linear_before_reset: bool,
+    /// The batch is the first dimension of x, the output and the state.
+    pub batch_first: bool,
+    /// How the blocks of W, R and the biases are ordered.
+    pub gate_order: GateOrder,
+    /// The order of the steps.
+    pub direction: SequenceDirection,
+    /// What goes into the functions of the gates is bounded to -clip and clip; 0 = not at all.
+    pub clip: f32,
+}
+
+impl Operator for GruSequence {
+    const NAME: &'static str = "gru_sequence";
+}
+
+impl Create for GruSequence {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_gru_sequence_desc {
+            struct_size: size_of::<ffi::weir_gru_sequence_desc>(),
+            flags: bits(&[
+                (self.bias, 1), (self.lengths, 2), (self.states, 4), (self.linear_before_reset, 8),
+                (self.batch_first, 16),
+            ]),
+            gate_order: self.gate_order as u32,
+            direction: self.direction as u32,
+            clip: self.clip,
+            reserved: 0,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_gru_sequence(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
 /// Unary elementwise kernel for f32, bf16 or f16, computed in f32. Input: x. Output: as x, in the same memory or in
 /// other memory.
 #[derive(Clone, Debug)]
@@ -1623,6 +1725,20 @@ pub enum ScatterReduction {
     Min = 3,
     /// The greater one; a NaN if one is NaN.
     Max = 4,
+}
+
+/// The order in which the steps of a sequence are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum SequenceDirection {
+    /// From the first step to the last one.
+    #[default]
+    Forward = 0,
+    /// From the last step of each sequence to the first one.
+    Reverse = 1,
+    /// Both, each with weights of its own: forward is number 0 and reverse number 1 of the dimension D.
+    Bidirectional = 2,
 }
 
 /// How the dimensions of the weights of a convolution are ordered.

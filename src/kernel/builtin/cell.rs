@@ -8,7 +8,7 @@ use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::site::{Matrix, MatrixMut};
 use crate::kernel::{KernelContext, Outputs};
 use crate::ops::weir_gate_order_value::{WEIR_GATES_ONNX, WEIR_GATES_TORCH};
-use crate::ops::{Gru, Lstm};
+use crate::ops::{Gru, Lstm, weir_gate_order_value};
 
 /// The sizes of checked inputs.
 fn sizes(inputs: &[Desc]) -> CellSizes {
@@ -47,23 +47,30 @@ impl BuiltinOperation for Builtin<Lstm> {
         }
         let step = step(context, 4, 3, self.bias);
         let CellSizes { rows, hidden, .. } = step.sizes;
-        let gates = match self.order {
-            WEIR_GATES_ONNX => LstmGates { input: 0, output: 1, forget: 2, cell: 3 },
-            WEIR_GATES_TORCH => LstmGates { input: 0, forget: 1, cell: 2, output: 3 },
-        };
         let c = Matrix::dense(input(context, 2), rows, hidden);
         let [new_h, new_c] = outputs.split().map(|output| MatrixMut::output(output, rows, hidden));
-        cell::lstm(Isa::best(), &step, gates, c, (new_h, new_c), context)
+        cell::lstm(Isa::best(), &step, lstm_gates(self.order), c, (new_h, new_c), context)
     }
 }
 
 impl Builtin<Gru> {
     fn gates(&self) -> GruGates {
-        let linear_before_reset = self.linear_before_reset;
-        match self.order {
-            WEIR_GATES_ONNX => GruGates { update: 0, reset: 1, new: 2, linear_before_reset },
-            WEIR_GATES_TORCH => GruGates { reset: 0, update: 1, new: 2, linear_before_reset },
-        }
+        gru_gates(self.order, self.linear_before_reset)
+    }
+}
+
+/// The blocks of the gates in this order.
+pub(super) fn lstm_gates(order: weir_gate_order_value) -> LstmGates {
+    match order {
+        WEIR_GATES_ONNX => LstmGates { input: 0, output: 1, forget: 2, cell: 3 },
+        WEIR_GATES_TORCH => LstmGates { input: 0, forget: 1, cell: 2, output: 3 },
+    }
+}
+
+pub(super) fn gru_gates(order: weir_gate_order_value, linear_before_reset: bool) -> GruGates {
+    match order {
+        WEIR_GATES_ONNX => GruGates { update: 0, reset: 1, new: 2, linear_before_reset },
+        WEIR_GATES_TORCH => GruGates { reset: 0, update: 1, new: 2, linear_before_reset },
     }
 }
 

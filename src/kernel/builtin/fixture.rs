@@ -1,6 +1,6 @@
 //! For tests: calls of kernels on tensors in ordinary vectors, on all kinds of pools.
 
-use super::Packed;
+use super::{BuiltinOperation, Packed};
 use crate::base::{Desc, Ref, Result, dtype};
 use crate::kernel::{Kernel, KernelContext, NEVER, Outputs, Scratch};
 use crate::memory::{AlignedBuffer, View};
@@ -30,6 +30,10 @@ impl WordTensor {
 
     pub fn f32(dims: &[i64], values: &[f32]) -> WordTensor {
         WordTensor::new(Desc::new(dtype::F32, dims), values.iter().map(|x| x.to_bits()))
+    }
+
+    pub fn s32(dims: &[i64], values: &[i32]) -> WordTensor {
+        WordTensor::new(Desc::new(dtype::S32, dims), values.iter().map(|&x| x as u32))
     }
 
     /// Random values between -1 and 1, the same for the same seed.
@@ -80,6 +84,18 @@ pub fn packed(tensor: &WordTensor, transposed: bool) -> Arc<Packed> {
         let view = View::new(values.as_mut_ptr().cast(), values.len() * 4, tensor.desc);
         Arc::new(Packed::new(view.as_bytes(), transposed).unwrap())
     }
+}
+
+/// A kernel with what it prepares of some inputs, which are constants.
+pub fn prepared<K: BuiltinOperation>(kernel: &K, inputs: &[WordTensor], constants: &[usize]) -> Option<K> {
+    let mut inputs = inputs.to_vec();
+    let descs: Vec<_> = inputs.iter().map(|tensor| tensor.desc).collect();
+    let views: Vec<_> = inputs.iter_mut().map(WordTensor::view).collect();
+    let constants: Vec<_> = (0..views.len())
+        // SAFETY: the tensors live as long as the views, and nobody writes them.
+        .map(|i| constants.contains(&i).then(|| unsafe { views[i].as_bytes() }))
+        .collect();
+    kernel.prepared(&descs, &constants).unwrap()
 }
 
 /// Runs `body` as a call's computation; returns the outputs.

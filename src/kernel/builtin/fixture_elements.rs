@@ -132,6 +132,16 @@ pub fn run_all_on(kernel: &dyn Kernel, inputs: &[&TypedTensor], pool: Option<&Re
     results
 }
 
+/// A kernel with what it prepares of some inputs, which are constants.
+pub fn prepared<K: BuiltinOperation>(kernel: &K, inputs: &[&TypedTensor], constants: &[usize]) -> Option<K> {
+    let descs: Vec<_> = inputs.iter().map(|tensor| tensor.desc).collect();
+    let views: Vec<_> = inputs.iter().map(|tensor| tensor.view()).collect();
+    // SAFETY: the tensors live as long as the views, and nobody writes them.
+    let constant = |i: usize| constants.contains(&i).then(|| unsafe { views[i].as_bytes() });
+    let constants: Vec<_> = (0..views.len()).map(constant).collect();
+    kernel.prepared(&descs, &constants).unwrap()
+}
+
 /// The result, which is the same on all pools, and in the memory of each input that it fits.
 pub fn run(kernel: &dyn Kernel, inputs: &[&TypedTensor]) -> TypedTensor {
     let want = run_on(kernel, inputs, None);

@@ -25,6 +25,7 @@ mod quantize;
 mod reduce;
 mod resize;
 mod select;
+mod sequence;
 mod softmax;
 mod topk;
 
@@ -67,6 +68,8 @@ mod fixture_elements;
 mod matmul_int8_tests;
 #[cfg(test)]
 mod matmul_tests;
+#[cfg(test)]
+mod sequence_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

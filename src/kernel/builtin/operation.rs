@@ -14,6 +14,7 @@ use crate::kernel::vector::isa::Isa;
 use crate::kernel::{Kernel, KernelContext, Outputs};
 use crate::memory::Bytes;
 use crate::ops::Operator;
+use std::any::Any;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -30,11 +31,13 @@ pub struct Builtin<O> {
     pub(super) weights: Option<Arc<Packed>>,
     /// Weights of a convolution that never change, packed for each algorithm that images may come to.
     pub(super) filters: Arc<[PackedFilters]>,
+    /// What an operator of another kind made of weights that never change.
+    kept: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl<O: Operator> Builtin<O> {
     pub fn new(operator: O) -> Builtin<O> {
-        Builtin { operator, isa: Isa::best(), weights: None, filters: Arc::default() }
+        Builtin { operator, isa: Isa::best(), weights: None, filters: Arc::default(), kept: None }
     }
 
     /// For an operator that was made for packed weights of this shape.
@@ -45,6 +48,16 @@ impl<O: Operator> Builtin<O> {
     /// The same operator with weights that were packed for it.
     pub(super) fn with_filters(&self, filters: Vec<PackedFilters>) -> Builtin<O> {
         Builtin { filters: filters.into(), ..self.clone() }
+    }
+
+    /// The same operator with what was made of weights for it.
+    pub(super) fn keeping<T: Any + Send + Sync>(&self, made: T) -> Builtin<O> {
+        Builtin { kept: Some(Arc::new(made)), ..self.clone() }
+    }
+
+    /// What was made of weights, if anything.
+    pub(super) fn kept<T: Any>(&self) -> Option<&T> {
+        self.kept.as_ref()?.downcast_ref()
     }
 
     #[cfg(test)]
@@ -89,7 +102,8 @@ pub trait BuiltinOperation: Send + Sync {
     /// Estimated run time of one call on one thread in nanoseconds. All dimensions are known.
     fn cost_ns(&self, inputs: &[Desc], output: &Desc) -> u64;
 
-    /// Executes a call. All dimensions are known, and all shapes fit.
+    /// Executes a call. All dimensions are known, and all shapes fit; outputs whose shape does not follow from those of
+    /// the inputs are allocated here.
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()>;
 }
 

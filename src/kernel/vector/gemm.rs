@@ -119,7 +119,7 @@ impl GemmShape {
         self.scratch_bytes_of(count, &MicroKernels::best())
     }
 
-    fn scratch_bytes_of(&self, count: usize, micro: &MicroKernels) -> usize {
+    pub(super) fn scratch_bytes_of(&self, count: usize, micro: &MicroKernels) -> usize {
         let of = |shape: &GemmShape| {
             let cut = Tiling::new(shape, count, micro);
             cut.scratch_bytes(shape, micro)

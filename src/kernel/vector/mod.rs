@@ -14,7 +14,8 @@
 //! - `dots`: the product of a few rows with weights that lie along K; `panels`: weights packed once.
 //! - `finish`: the epilogue of a product; `activation`: sigmoid, tanh and others for it.
 //! - `conv`, `pooling`: windows over images and signals; `strip`: the image under a few windows; `sliding`: registers
-//!   along them. `cell`: the gates of recurrent cells.
+//!   along them. `cell`: the gates of recurrent cells; `recurrent`: all steps of a sequence, `recurrent_shape`:
+//!   its sizes and operands, `recurrent_tile`: its innermost loop.
 //! - `lanes`: arithmetic on vectors of every instruction set, for formulas that are written once; `wide`: sixteen lanes
 //!   on all of them, for sums with identical bits.
 //! - `binary`: binary elementwise functions. `affine`: scales and zero points.
@@ -57,6 +58,9 @@ mod piece;
 pub mod pooling;
 mod product;
 mod real;
+pub mod recurrent;
+mod recurrent_shape;
+mod recurrent_tile;
 pub mod reduce;
 pub mod site;
 mod sliding;

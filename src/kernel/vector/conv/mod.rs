@@ -32,7 +32,7 @@ use super::site::{Matrix, MatrixMut, Site, check_scratch};
 use super::window::{Axis, EdgeMode};
 use crate::base::Result;
 use crate::threadpool::Span;
-pub use filters::PackedFilters;
+pub use filters::{PackedFilters, pack as pack_filters};
 use shape::{ConvAlgorithm, operands};
 pub use shape::{ConvShape, Data};
 use tile::FilterRegisters;
