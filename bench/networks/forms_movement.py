@@ -289,3 +289,28 @@ def _one_hot(g, call):
     members = {"axis": axis, "depth": depth, "flags": g.weir.WEIR_ONE_HOT_FROM_END}
     shape = (*indices.shape[:axis], depth, *indices.shape[axis:])
     return g.kernel("one_hot", members, [as_indices(g, indices), values], values.dtype, shape)
+
+
+@form("NonZero")
+def _nonzero(g, call):
+    x = call.inputs[0]
+    require(x.rank > 0, "a single number")  # which NonZero takes for a list of one
+    return g.kernels("nonzero", {"flags": g.weir.WEIR_NONZERO_EXACT}, [x], S64, [(x.rank, -1), (1,)])[:1]
+
+
+@form("NonMaxSuppression")
+def _non_max_suppression(g, call):
+    boxes, scores = call.inputs[:2]
+    most, overlap, least = (call.known(place) for place in (2, 3, 4))
+    most = 0 if most is None else int(most.reshape(-1)[0])
+    if most <= 0:
+        return constant(numpy.zeros((0, 3), S64))
+    flags = g.weir.WEIR_NMS_EXACT | (g.weir.WEIR_NMS_CENTERS if call.get("center_point_box", 0) else 0)
+    flags |= g.weir.WEIR_NMS_SCORE_BOUND if least is not None else 0
+    members = {
+        "flags": flags,
+        "most_boxes": most,
+        "most_overlap": 0.0 if overlap is None else float(overlap.reshape(-1)[0]),
+        "least_score": 0.0 if least is None else float(least.reshape(-1)[0]),
+    }
+    return g.kernels("nms", members, [boxes, scores], S64, [(-1, 3), (1,)])[:1]

@@ -176,10 +176,19 @@ class Line:
 
 @form("GridSample")
 def _grid_sample(g, call):
-    """The elements around each point, times weights that the point's place gives them."""
+    """A kernel for images; otherwise the elements around each point, times weights that its place gives them."""
     x, grid = in_f32(g, call.inputs[0]), in_f32(g, call.inputs[1])
     mode, padding, corners = call.get("mode", "linear"), call.get("padding_mode", "zeros"), call.get("align_corners", 0)
+    mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
     dims, points = x.shape[2:], grid.shape[:-1]
+    if len(dims) == 2 and x.size:
+        members = {
+            "flags": g.weir.WEIR_GRID_SAMPLE_ALIGN_CORNERS if corners else 0,
+            "mode": value_of(mode.upper(), g.weir, "RESIZE"),
+            "edge": value_of(padding.upper(), g.weir, "GRID_SAMPLE"),
+        }
+        y = g.kernel("grid_sample", members, [x, grid], F32, (*x.shape[:2], *points[1:]))
+        return convert_type(g, y, call.inputs[0].dtype)
     count = len(dims)
     axes = []
     for axis, length in enumerate(dims):

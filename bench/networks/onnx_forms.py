@@ -77,6 +77,8 @@ def converted(graph, scope, node, values):
         return folded(scope, node, arrays)
     call = Call(node, [values[name] if name else None for name in node.inputs], scope, values)
     graph.name = node.name
+    if any(value is not None and -1 in value.shape for value in call.inputs):
+        raise Refusal("a shape that only a run decides")
     known = node.domain in ("", "ai.onnx.preview.training") and node.op in FORMS
     results = FORMS[node.op](graph, call) if known else by_function(graph, call)
     results = results if isinstance(results, (list, tuple)) else [results]

@@ -176,17 +176,29 @@ class Graph:
 
 
 class Tensor:
-    """A tensor in the engine's memory, and that memory as an array."""
+    """A tensor in the engine's memory, and that memory as an array. A dimension of -1 is decided by each run."""
 
     def __init__(self, weir, engine, desc, dtype):
-        self.weir = weir
+        self.weir, self.dtype = weir, dtype
         self.handle = create(weir.weir_tensor_create, engine, byref(desc), None)
+        self.open = -1 in desc.dims[: desc.rank]
+        self.fixed = None if self.open else self.found(desc)
+
+    @property
+    def array(self):
+        if not self.open:
+            return self.fixed
+        desc = self.weir.weir_tensor_desc()
+        self.weir.weir_tensor_get_desc(self.handle, byref(desc))
+        return self.found(desc)
+
+    def found(self, desc):
         shape = tuple(desc.dims[: desc.rank])
-        size = int(numpy.prod(shape, dtype=numpy.int64)) * dtype.itemsize
+        size = int(numpy.prod(shape, dtype=numpy.int64)) * self.dtype.itemsize
         data = c_void_p()
-        weir.weir_tensor_get_data(self.handle, byref(data))
+        self.weir.weir_tensor_get_data(self.handle, byref(data))
         memory = (ctypes.c_char * size).from_address(data.value) if size else bytearray()
-        self.array = numpy.frombuffer(memory, numpy.uint8).view(dtype).reshape(shape)
+        return numpy.frombuffer(memory, numpy.uint8).view(self.dtype).reshape(shape)
 
     def release(self):
         self.weir.weir_tensor_release(self.handle)

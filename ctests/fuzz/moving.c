@@ -601,7 +601,42 @@ static weir_status create_one_hot(weir_engine *engine, problem *p, weir_kernel *
     return weir_kernel_create_one_hot(engine, &p->desc.one_hot, NULL, out);
 }
 
+/* ---- Elements that are not 0 ------------------------------------------------------------------- */
+
+static void draw_nonzero(problem *p) {
+    p->desc.nonzero = (weir_nonzero_desc){.struct_size = sizeof(weir_nonzero_desc)};
+    if (draw_once_in(p->d, 60)) p->desc.nonzero.flags = 2;
+    int64_t most = draw_once_in(p->d, 6) ? 20000 : 400;
+    array *x = add_input(p, draw_shape(p->d, DRAW_OF(p->d, ALL_DTYPES), draw_rank(p->d), most), draw_once_in(p->d, 2) ? SMALL : SPECIAL);
+    for (size_t i = 0; i < x->n && draw_once_in(p->d, 3) == false; i += 2) x->v[i] = 0;
+}
+
+static verdict solve_nonzero(problem *p) {
+    if (p->desc.nonzero.flags != 0 || p->num_in != 1) return REFUSED;
+    const array *x = &p->in[0];
+    array *places = add_output(p, shaped(WEIR_S64, 2, (int64_t[]){x->desc.rank, (int64_t)x->n}));
+    if (places == NULL) return EITHER;
+    array *count = add_output(p, shaped(WEIR_S64, 1, (int64_t[]){1}));
+    size_t found = 0;
+    for (size_t i = 0; i < places->n; i++) put(places, i, -1, 0);
+    for (size_t i = 0; i < x->n; i++) {
+        if (x->v[i] == 0) continue;
+        size_t left = i;
+        for (uint32_t k = x->desc.rank; k-- > 0;) {
+            put(places, k * x->n + found, (double)(left % (size_t)x->desc.dims[k]), 0);
+            left /= (size_t)x->desc.dims[k];
+        }
+        found++;
+    }
+    put(count, 0, (double)found, 0);
+    return RIGHT;
+}
+
+static weir_status create_nonzero(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_nonzero(engine, &p->desc.nonzero, NULL, out);
+}
+
 #define FAMILY(name) {#name, draw_##name, solve_##name, create_##name}
 const family moving_families[] = {FAMILY(transpose), FAMILY(concat), FAMILY(slice), FAMILY(pad), FAMILY(reshape),
-                                  FAMILY(gather), FAMILY(gather_elements), FAMILY(gather_nd), FAMILY(scatter), FAMILY(one_hot),
+                                  FAMILY(gather), FAMILY(gather_elements), FAMILY(gather_nd), FAMILY(scatter), FAMILY(one_hot), FAMILY(nonzero),
                                   {NULL, NULL, NULL, NULL}};

@@ -419,6 +419,84 @@ static weir_status create_lrn(weir_engine *engine, problem *p, weir_kernel **out
     return weir_kernel_create_lrn(engine, &p->desc.lrn, NULL, out);
 }
 
+/* ---- Non-maximum suppression ------------------------------------------------------------------- */
+
+static void draw_nms(problem *p) {
+    weir_nms_desc *desc = &p->desc.nms;
+    *desc = (weir_nms_desc){.struct_size = sizeof *desc, .flags = draw_bits(p->d) & 3, .most_boxes = draw_int(p->d, 0, 12)};
+    desc->most_overlap = (float)draw_int(p->d, 0, 8) / 8;
+    desc->least_score = (float)draw_int(p->d, -16, 16) / 4;
+    if (draw_once_in(p->d, 60)) desc->most_boxes = -1;
+    if (draw_once_in(p->d, 60)) desc->most_overlap = NAN;
+    if (draw_once_in(p->d, 60)) desc->flags |= 8;
+    int64_t images = draw_int(p->d, 0, 3), classes = draw_int(p->d, 0, 4), boxes = draw_int(p->d, 0, draw_once_in(p->d, 6) ? 200 : 20);
+    /* Whole numbers and halves: what f32 computes of them is as good as exact. */
+    add_input(p, shaped(WEIR_F32, 3, (int64_t[]){images, boxes, 4}), SMALL);
+    add_input(p, shaped(WEIR_F32, 3, (int64_t[]){images, classes, boxes}), draw_once_in(p->d, 4) ? SPECIAL : SMALL);
+}
+
+/* Whether two boxes overlap too much; `near` is set if rounding may decide. */
+static bool is_over(const weir_nms_desc *desc, const double *a, const double *b, bool *near) {
+    double lo[2][2], hi[2][2], area[2];
+    for (int i = 0; i < 2; i++) {
+        const double *of = i == 0 ? a : b;
+        for (int k = 0; k < 2; k++) {
+            bool centers = desc->flags & WEIR_NMS_CENTERS;
+            lo[i][k] = centers ? of[1 - k] - of[3 - k] / 2 : fmin(of[k], of[k + 2]);
+            hi[i][k] = centers ? of[1 - k] + of[3 - k] / 2 : fmax(of[k], of[k + 2]);
+        }
+        area[i] = (hi[i][0] - lo[i][0]) * (hi[i][1] - lo[i][1]);
+    }
+    double inside = 1;
+    for (int k = 0; k < 2; k++) inside *= fmax(fmin(hi[0][k], hi[1][k]) - fmax(lo[0][k], lo[1][k]), 0);
+    if (inside <= 0 || area[0] <= 0 || area[1] <= 0) return false;
+    double overlap = inside / (area[0] + area[1] - inside);
+    *near |= fabs(overlap - (double)desc->most_overlap) < 1e-5;
+    return overlap > (double)desc->most_overlap;
+}
+
+static verdict solve_nms(problem *p) {
+    const weir_nms_desc *desc = &p->desc.nms;
+    if (desc->flags > 3 || desc->most_boxes < 0 || isnan(desc->most_overlap) || p->num_in != 2) return REFUSED;
+    const array *boxes = &p->in[0], *scores = &p->in[1];
+    if (boxes->desc.rank != 3 || boxes->desc.dtype != WEIR_F32 || boxes->desc.dims[2] != 4) return REFUSED;
+    int64_t images = boxes->desc.dims[0], n = boxes->desc.dims[1];
+    if (scores->desc.rank != 3 || !is_shape(&scores->desc, WEIR_F32, 3, images, scores->desc.dims[1], n)) return REFUSED;
+    int64_t classes = scores->desc.dims[1], most = desc->most_boxes == 0 || desc->most_boxes > n ? n : desc->most_boxes;
+    array *out = add_output(p, shaped(WEIR_S64, 2, (int64_t[]){images * classes * most, 3}));
+    if (out == NULL) return EITHER;
+    array *count = add_output(p, shaped(WEIR_S64, 1, (int64_t[]){1}));
+    int64_t found = 0, *kept = fuzz_alloc((size_t)(n + 1) * sizeof *kept);
+    bool *done = fuzz_alloc((size_t)n + 1), near = false;
+    for (size_t i = 0; i < out->n; i++) put(out, i, -1, 0);
+    for (int64_t class = 0; class < images * classes; class++) {
+        const double *score = scores->v + class * n, *box = boxes->v + class / classes * n * 4;
+        int64_t chosen = 0;
+        for (int64_t i = 0; i < n; i++) done[i] = isnan(score[i]) || ((desc->flags & WEIR_NMS_SCORE_BOUND) && !(score[i] > (double)desc->least_score));
+        while (chosen < most) {
+            int64_t best = -1;
+            for (int64_t i = 0; i < n; i++) if (!done[i] && (best < 0 || score[i] > score[best])) best = i;
+            if (best < 0) break;
+            done[best] = true;
+            bool over = false;
+            for (int64_t i = 0; i < chosen; i++) over |= is_over(desc, box + best * 4, box + kept[i] * 4, &near);
+            if (over) continue;
+            kept[chosen++] = best;
+            put(out, (size_t)found * 3, (double)(class / classes), 0);
+            put(out, (size_t)found * 3 + 1, (double)(class % classes), 0);
+            put(out, (size_t)found++ * 3 + 2, (double)best, 0);
+        }
+    }
+    put(count, 0, (double)found, 0);
+    for (size_t i = 0; i < out->n && near; i++) put_anything(out, i);
+    if (near) put_anything(count, 0);
+    return RIGHT;
+}
+
+static weir_status create_nms(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_nms(engine, &p->desc.nms, NULL, out);
+}
+
 #define FAMILY(name) {#name, draw_##name, solve_##name, create_##name}
-const family rows_families[] = {FAMILY(softmax), FAMILY(reduce), FAMILY(norm), FAMILY(lrn), FAMILY(cumsum), FAMILY(topk),
+const family rows_families[] = {FAMILY(softmax), FAMILY(reduce), FAMILY(norm), FAMILY(lrn), FAMILY(cumsum), FAMILY(topk), FAMILY(nms),
                                 {NULL, NULL, NULL, NULL}};

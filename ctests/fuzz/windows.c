@@ -291,6 +291,79 @@ static weir_status create_conv_transpose(weir_engine *engine, problem *p, weir_k
     return weir_kernel_create_conv_transpose(engine, &p->desc.conv_transpose, NULL, out);
 }
 
+/* ---- Sampling at places ------------------------------------------------------------------------ */
+
+static void draw_grid_sample(problem *p) {
+    weir_grid_sample_desc *desc = &p->desc.grid_sample;
+    *desc = (weir_grid_sample_desc){.struct_size = sizeof *desc, .flags = draw_bits(p->d) & 1};
+    desc->mode = (weir_resize_mode)draw_int(p->d, 0, draw_once_in(p->d, 40) ? 3 : 2);
+    desc->edge = (weir_grid_sample_edge)draw_int(p->d, 0, draw_once_in(p->d, 40) ? 3 : 2);
+    int64_t n = draw_int(p->d, 0, 3), x[4] = {n, draw_int(p->d, 0, 4), draw_int(p->d, draw_once_in(p->d, 40) ? 0 : 1, 12), draw_int(p->d, 1, 12)};
+    add_input(p, shaped(WEIR_F32, 4, x), NORMAL);
+    add_input(p, shaped(WEIR_F32, 4, (int64_t[]){n, draw_int(p->d, 0, 14), draw_int(p->d, 0, 14), 2}), draw_once_in(p->d, 3) ? SMALL : NORMAL);
+}
+
+static double moved_place(const weir_grid_sample_desc *desc, double at, int64_t len) {
+    bool corners = desc->flags & WEIR_GRID_SAMPLE_ALIGN_CORNERS;
+    double low = corners ? 0 : -0.5, high = corners ? (double)len - 1 : (double)len - 0.5;
+    if (desc->edge == WEIR_GRID_SAMPLE_BORDER) return fmin(fmax(at, 0), (double)len - 1);
+    if (desc->edge == WEIR_GRID_SAMPLE_ZEROS) return at;
+    if (high <= low) return low;
+    while (at < low || at > high) at = at < low ? 2 * low - at : 2 * high - at;
+    return at;
+}
+
+/* The place among elements, and whether rounding may decide about elements: near an edge, or half way between two. */
+static double sampled_place(const weir_grid_sample_desc *desc, double at, int64_t len, bool *near) {
+    double place = desc->flags ? (at + 1) / 2 * (double)(len - 1) : ((at + 1) * (double)len - 1) / 2;
+    double half = 2 * place - nearbyint(2 * place);
+    *near = desc->mode == WEIR_RESIZE_NEAREST && fabs(half) < 1e-4;
+    return moved_place(desc, desc->mode == WEIR_RESIZE_NEAREST ? nearbyint(place) : place, len);
+}
+
+static double tap_weight(weir_resize_mode mode, double x) {
+    x = fabs(x);
+    if (mode == WEIR_RESIZE_LINEAR) return fmax(1 - x, 0);
+    if (mode == WEIR_RESIZE_NEAREST) return x < 0.25;
+    return x <= 1 ? 1.25 * x * x * x - 2.25 * x * x + 1 : x < 2 ? -0.75 * (x * x * x - 5 * x * x + 8 * x - 4) : 0;
+}
+
+static verdict solve_grid_sample(problem *p) {
+    const weir_grid_sample_desc *desc = &p->desc.grid_sample;
+    if (desc->mode > 2 || desc->edge > 2 || p->num_in != 2) return REFUSED;
+    const weir_tensor_desc *x = &p->in[0].desc, *grid = &p->in[1].desc;
+    if (x->rank != 4 || x->dtype != WEIR_F32 || x->dims[2] == 0 || x->dims[3] == 0) return REFUSED;
+    if (grid->rank != 4 || !is_shape(grid, WEIR_F32, 4, x->dims[0], grid->dims[1], grid->dims[2], (int64_t)2)) return REFUSED;
+    array *out = add_output(p, shaped(WEIR_F32, 4, (int64_t[]){x->dims[0], x->dims[1], grid->dims[1], grid->dims[2]}));
+    if (out == NULL) return EITHER;
+    int64_t points = grid->dims[1] * grid->dims[2], height = x->dims[2], width = x->dims[3];
+    for (size_t i = 0; i < out->n; i++) {
+        int64_t plane = (int64_t)i / points, at = (plane / x->dims[1] * points + (int64_t)i % points) * 2;
+        bool near_x, near_y;
+        double across = sampled_place(desc, p->in[1].v[at], width, &near_x), down = sampled_place(desc, p->in[1].v[at + 1], height, &near_y);
+        double y = 0, size = 0;
+        for (int64_t r = -1; r < 3; r++) {
+            for (int64_t c = -1; c < 3; c++) {
+                double row = floor(down) + (double)r, column = floor(across) + (double)c;
+                double weight = tap_weight(desc->mode, down - row) * tap_weight(desc->mode, across - column);
+                bool inside = row >= 0 && row < (double)height && column >= 0 && column < (double)width;
+                if (!inside && desc->edge == WEIR_GRID_SAMPLE_ZEROS) continue;
+                row = row >= 0 && row < (double)height ? row : fmin(fmax(trunc(moved_place(desc, row, height)), 0), (double)height - 1);
+                column = column >= 0 && column < (double)width ? column : fmin(fmax(trunc(moved_place(desc, column, width)), 0), (double)width - 1);
+                double v = p->in[0].v[(plane * height + (int64_t)row) * width + (int64_t)column];
+                y += weight * v, size += fabs(v);
+            }
+        }
+        if (near_x || near_y) put_anything(out, i);
+        else put(out, i, y, 6e-5 * size + 1e-6);
+    }
+    return RIGHT;
+}
+
+static weir_status create_grid_sample(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_grid_sample(engine, &p->desc.grid_sample, NULL, out);
+}
+
 /* ---- Resizing ---------------------------------------------------------------------------------- */
 
 static void draw_resize(problem *p) {
@@ -666,6 +739,6 @@ static weir_status create_gru_sequence(weir_engine *engine, problem *p, weir_ker
 }
 
 #define FAMILY(name) {#name, draw_##name, solve_##name, create_##name}
-const family windows_families[] = {FAMILY(conv), FAMILY(conv_transpose), FAMILY(pooling), FAMILY(resize), FAMILY(lstm), FAMILY(gru),
+const family windows_families[] = {FAMILY(conv), FAMILY(conv_transpose), FAMILY(pooling), FAMILY(resize), FAMILY(grid_sample), FAMILY(lstm), FAMILY(gru),
                                    FAMILY(lstm_sequence), FAMILY(gru_sequence),
                                    {NULL, NULL, NULL, NULL}};

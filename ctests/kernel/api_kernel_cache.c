@@ -338,10 +338,13 @@ static void test_families(void) {
     FAMILY(lrn, .size = 5);
     FAMILY(cumsum, .axis = 1);
     FAMILY(topk, .k = 3);
+    FAMILY(nms, .most_boxes = 3);
+    FAMILY(nonzero, .flags = WEIR_NONZERO_EXACT);
     FAMILY(conv, .strides = {2, 2});
     FAMILY(conv_transpose, .strides = {2, 2});
     FAMILY(pooling, .op = WEIR_POOLING_MAX, .flags = WEIR_POOLING_GLOBAL);
     FAMILY(resize, .scales = {2, 2});
+    FAMILY(grid_sample, .mode = WEIR_RESIZE_LINEAR);
     FAMILY(lstm, .flags = WEIR_LSTM_BIAS);
     FAMILY(gru, .flags = WEIR_GRU_BIAS);
     FAMILY(lstm_sequence, .flags = WEIR_LSTM_SEQUENCE_BIAS);

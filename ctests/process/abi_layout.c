@@ -615,6 +615,24 @@ OFFSET(weir_gru_sequence_desc, direction, 20);
 OFFSET(weir_gru_sequence_desc, clip, 24);
 OFFSET(weir_gru_sequence_desc, reserved, 28);
 
+SIZE(weir_nonzero_desc, 16);
+OFFSET(weir_nonzero_desc, struct_size, 0);
+OFFSET(weir_nonzero_desc, flags, 8);
+
+SIZE(weir_nms_desc, 40);
+OFFSET(weir_nms_desc, struct_size, 0);
+OFFSET(weir_nms_desc, flags, 8);
+OFFSET(weir_nms_desc, most_boxes, 16);
+OFFSET(weir_nms_desc, most_overlap, 24);
+OFFSET(weir_nms_desc, least_score, 28);
+OFFSET(weir_nms_desc, reserved, 32);
+
+SIZE(weir_grid_sample_desc, 24);
+OFFSET(weir_grid_sample_desc, struct_size, 0);
+OFFSET(weir_grid_sample_desc, flags, 8);
+OFFSET(weir_grid_sample_desc, mode, 16);
+OFFSET(weir_grid_sample_desc, edge, 20);
+
 SIZE(weir_packed_weights_desc, 16);
 OFFSET(weir_packed_weights_desc, struct_size, 0);
 OFFSET(weir_packed_weights_desc, flags, 8);

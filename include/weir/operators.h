@@ -11,6 +11,7 @@
     X(conv_transpose, 1) \
     X(pooling, 0) \
     X(resize, 0) \
+    X(grid_sample, 1) \
     X(lstm, 1) \
     X(gru, 1) \
     X(lstm_sequence, 1) \
@@ -26,6 +27,7 @@
     X(lrn, 0) \
     X(cumsum, 1) \
     X(topk, 0) \
+    X(nms, 0) \
     X(transpose, 1) \
     X(concat, 0) \
     X(slice, 0) \
@@ -35,6 +37,7 @@
     X(gather_elements, 1) \
     X(gather_nd, 1) \
     X(scatter, 1) \
-    X(one_hot, 0)
+    X(one_hot, 0) \
+    X(nonzero, 1)
 
 #endif

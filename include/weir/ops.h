@@ -537,6 +537,15 @@ typedef enum weir_gather_nd_flags {
   WEIR_GATHER_ND_FROM_END = 1
 } weir_gather_nd_flags;
 
+/** Flags of weir_nonzero_desc. */
+typedef enum weir_nonzero_flags {
+  /**
+   * The places have as many columns as there are elements that are not 0. Only the call knows how many: for nodes of
+   * graphs alone, and the output is open (WEIR_DIM_DYNAMIC) for whoever reads it.
+   */
+  WEIR_NONZERO_EXACT = 1
+} weir_nonzero_flags;
+
 /** Flags of weir_one_hot_desc. */
 typedef enum weir_one_hot_flags {
   /** Indices below 0 count from the end: -1 is the last element of a row. */
@@ -798,6 +807,20 @@ typedef struct weir_one_hot_desc {
 } weir_one_hot_desc;
 
 /**
+ * The places of the elements that are not 0, or not false; a NaN is not 0, and the two zeros are.
+ *
+ * Input: x of any type. Outputs: places s64 [rank of x, E], where E is the number of elements of x, and their number
+ * s64 [1]. Column i is the place of the i-th of these elements, in the order of memory; columns behind the last one
+ * are -1.
+ */
+typedef struct weir_nonzero_desc {
+  /** sizeof(weir_nonzero_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_nonzero_flags. */
+  uint64_t flags;
+} weir_nonzero_desc;
+
+/**
  * Creates a transposition, see weir_transpose_desc. NULL desc = the dimensions in reverse order.
  *
  * Errors: INVALID_ARGUMENT (reserved not 0, a dimension named twice); OUT_OF_RANGE (rank above WEIR_MAX_RANK, a
@@ -920,6 +943,18 @@ weir_status weir_kernel_create_one_hot(weir_engine *engine,
                                        const weir_kernel_options *options,
                                        weir_kernel **out_kernel);
 
+/**
+ * Creates a search for the elements that are not 0, see weir_nonzero_desc. NULL desc = room for all of them.
+ *
+ * Errors: INVALID_ARGUMENT (unknown flags).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_nonzero(weir_engine *engine,
+                                       const weir_nonzero_desc *desc,
+                                       const weir_kernel_options *options,
+                                       weir_kernel **out_kernel);
+
 /* ---- Reductions and normalisation ---------------------------------------------------------------------------------
  * Softmax, reductions and normalisation along axes.
  */
@@ -931,6 +966,19 @@ typedef enum weir_cumsum_flags {
   /** Sums begin at the end of the axis. */
   WEIR_CUMSUM_REVERSE = 2
 } weir_cumsum_flags;
+
+/** Flags of weir_nms_desc. */
+typedef enum weir_nms_flags {
+  /** A box is its centre and its size, x, y, width, height, not two opposite corners, y, x, y, x. */
+  WEIR_NMS_CENTERS = 1,
+  /** Only boxes whose score is above `least_score`. */
+  WEIR_NMS_SCORE_BOUND = 2,
+  /**
+   * The boxes have as many rows as were chosen. Only the call knows how many: for nodes of graphs alone, and the
+   * output is open (WEIR_DIM_DYNAMIC) for whoever reads it.
+   */
+  WEIR_NMS_EXACT = 4
+} weir_nms_flags;
 
 /** Normalisations. */
 typedef enum weir_norm_op_value {
@@ -1150,6 +1198,33 @@ typedef struct weir_topk_desc {
 } weir_topk_desc;
 
 /**
+ * Non-maximum suppression: of each image and class the boxes with the best scores, without those that overlap a better
+ * one.
+ *
+ * Of two boxes of a class with the same score the one with the lower number is better. A box is left out if its
+ * intersection with a better one that was chosen is more than `most_overlap` of their union; boxes without an area
+ * overlap nothing. A score that is NaN is never chosen. All is computed in f32.
+ *
+ * Inputs: boxes f32 [B, N, 4], scores f32 [B, C, N]. Outputs: the chosen boxes s64 [M, 3], image, class and number of
+ * the box, and how many there are, s64 [1]. They are in the order of images, then classes, then scores, the best one
+ * first. M is B * C times the smaller one of N and `most_boxes`; rows behind the last one are -1.
+ */
+typedef struct weir_nms_desc {
+  /** sizeof(weir_nms_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_nms_flags. */
+  uint64_t flags;
+  /** Most boxes of an image and class; 0 = as many as there are. */
+  int64_t most_boxes;
+  /** Intersection over union up to which boxes are distinct; 0 = any overlap is too much. */
+  float most_overlap;
+  /** With WEIR_NMS_SCORE_BOUND, otherwise ignored. */
+  float least_score;
+  /** Reserved, 0. */
+  uint64_t reserved;
+} weir_nms_desc;
+
+/**
  * Creates a softmax, see weir_softmax_desc. NULL desc = the last axis.
  *
  * Errors: INVALID_ARGUMENT (reserved not 0, unknown flags); OUT_OF_RANGE (axis outside -8..7).
@@ -1225,6 +1300,19 @@ weir_status weir_kernel_create_topk(weir_engine *engine,
                                     const weir_kernel_options *options,
                                     weir_kernel **out_kernel);
 
+/**
+ * Creates a non-maximum suppression of boxes, see weir_nms_desc.
+ *
+ * Errors: INVALID_ARGUMENT (unknown flags, reserved not 0, a threshold that is NaN); OUT_OF_RANGE (most_boxes
+ * below 0 or above 2147483647).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_nms(weir_engine *engine,
+                                   const weir_nms_desc *desc,
+                                   const weir_kernel_options *options,
+                                   weir_kernel **out_kernel);
+
 /* ---- Convolution --------------------------------------------------------------------------------------------------
  * Convolution and pooling over windows, and images of another size.
  */
@@ -1254,6 +1342,25 @@ typedef enum weir_conv_transpose_flags {
   /** A third input, bias[O], is added to each channel. */
   WEIR_CONV_TRANSPOSE_BIAS = 1
 } weir_conv_transpose_flags;
+
+/** Flags of weir_grid_sample_desc. */
+typedef enum weir_grid_sample_flags {
+  /** -1 and 1 are the middle of the first and of the last element, not the edges of the image. */
+  WEIR_GRID_SAMPLE_ALIGN_CORNERS = 1
+} weir_grid_sample_flags;
+
+/** Edges. */
+typedef enum weir_grid_sample_edge_value {
+  /** Zeros. */
+  WEIR_GRID_SAMPLE_ZEROS = 0,
+  /** A place is moved to the nearest one inside. */
+  WEIR_GRID_SAMPLE_BORDER = 1,
+  /**
+   * A place is mirrored at the edges until it is inside: at the edges of the image, or with
+   * WEIR_GRID_SAMPLE_ALIGN_CORNERS at the middle of its first and last elements.
+   */
+  WEIR_GRID_SAMPLE_REFLECTION = 2
+} weir_grid_sample_edge_value;
 
 /** The value that pooling computes from a window. */
 typedef enum weir_pooling_op_value {
@@ -1466,6 +1573,30 @@ typedef struct weir_resize_desc {
   double scales[2];
 } weir_resize_desc;
 
+/** What lies beyond the edges of an image that is sampled: one of enum weir_grid_sample_edge_value. */
+typedef uint32_t weir_grid_sample_edge;
+
+/**
+ * Images [N, C, H, W] sampled at the places of a grid, in f32.
+ *
+ * A place is two numbers, of W and of H, from -1 to 1 within the image. It is moved inside as `edge` says, and then
+ * the elements around it are weighted: the nearest one (ties to even), 2 x 2 or 4 x 4 of them, with a coefficient of
+ * -0.75 for WEIR_RESIZE_CUBIC. Elements beyond the edges count likewise: 0, or those where `edge` moves them to. A NaN
+ * is taken for -1.
+ *
+ * Inputs: x [N, C, H, W], where H and W are at least 1; grid [N, OH, OW, 2]. Output: [N, C, OH, OW].
+ */
+typedef struct weir_grid_sample_desc {
+  /** sizeof(weir_grid_sample_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_grid_sample_flags. */
+  uint64_t flags;
+  /** How an element is made of those around its place. */
+  weir_resize_mode mode;
+  /** What lies beyond the edges. */
+  weir_grid_sample_edge edge;
+} weir_grid_sample_desc;
+
 /**
  * Creates a convolution, see weir_conv_desc. Shapes are checked when it is enqueued or compiled. NULL desc = no
  * bias, no padding, strides of 1.
@@ -1518,6 +1649,19 @@ weir_status weir_kernel_create_resize(weir_engine *engine,
                                       const weir_resize_desc *desc,
                                       const weir_kernel_options *options,
                                       weir_kernel **out_kernel);
+
+/**
+ * Creates a sampling of images at places of a grid, see weir_grid_sample_desc. NULL desc = nearest elements, zeros
+ * beyond the edges.
+ *
+ * Errors: INVALID_ARGUMENT (unknown flags, mode or edges).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_grid_sample(weir_engine *engine,
+                                           const weir_grid_sample_desc *desc,
+                                           const weir_kernel_options *options,
+                                           weir_kernel **out_kernel);
 
 /* ---- Recurrent cells ----------------------------------------------------------------------------------------------
  * One step of an LSTM or a GRU, or all steps of sequences.

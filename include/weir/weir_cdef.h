@@ -1019,6 +1019,9 @@ typedef enum weir_gather_elements_flags {
 typedef enum weir_gather_nd_flags {
   WEIR_GATHER_ND_FROM_END = 1
 } weir_gather_nd_flags;
+typedef enum weir_nonzero_flags {
+  WEIR_NONZERO_EXACT = 1
+} weir_nonzero_flags;
 typedef enum weir_one_hot_flags {
   WEIR_ONE_HOT_FROM_END = 1
 } weir_one_hot_flags;
@@ -1113,6 +1116,10 @@ typedef struct weir_one_hot_desc {
   int64_t depth;
   uint64_t flags;
 } weir_one_hot_desc;
+typedef struct weir_nonzero_desc {
+  size_t struct_size;
+  uint64_t flags;
+} weir_nonzero_desc;
 weir_status weir_kernel_create_transpose(weir_engine *engine,
                                          const weir_transpose_desc *desc,
                                          const weir_kernel_options *options,
@@ -1153,10 +1160,19 @@ weir_status weir_kernel_create_one_hot(weir_engine *engine,
                                        const weir_one_hot_desc *desc,
                                        const weir_kernel_options *options,
                                        weir_kernel **out_kernel);
+weir_status weir_kernel_create_nonzero(weir_engine *engine,
+                                       const weir_nonzero_desc *desc,
+                                       const weir_kernel_options *options,
+                                       weir_kernel **out_kernel);
 typedef enum weir_cumsum_flags {
   WEIR_CUMSUM_EXCLUSIVE = 1,
   WEIR_CUMSUM_REVERSE = 2
 } weir_cumsum_flags;
+typedef enum weir_nms_flags {
+  WEIR_NMS_CENTERS = 1,
+  WEIR_NMS_SCORE_BOUND = 2,
+  WEIR_NMS_EXACT = 4
+} weir_nms_flags;
 typedef enum weir_norm_op_value {
   WEIR_NORM_LAYER = 1,
   WEIR_NORM_RMS = 2,
@@ -1237,6 +1253,14 @@ typedef struct weir_topk_desc {
   int64_t k;
   uint64_t flags;
 } weir_topk_desc;
+typedef struct weir_nms_desc {
+  size_t struct_size;
+  uint64_t flags;
+  int64_t most_boxes;
+  float most_overlap;
+  float least_score;
+  uint64_t reserved;
+} weir_nms_desc;
 weir_status weir_kernel_create_softmax(weir_engine *engine,
                                        const weir_softmax_desc *desc,
                                        const weir_kernel_options *options,
@@ -1261,6 +1285,10 @@ weir_status weir_kernel_create_topk(weir_engine *engine,
                                     const weir_topk_desc *desc,
                                     const weir_kernel_options *options,
                                     weir_kernel **out_kernel);
+weir_status weir_kernel_create_nms(weir_engine *engine,
+                                   const weir_nms_desc *desc,
+                                   const weir_kernel_options *options,
+                                   weir_kernel **out_kernel);
 typedef enum weir_weights_layout_value {
   WEIR_LAYOUT_OIHW = 0
 } weir_weights_layout_value;
@@ -1274,6 +1302,14 @@ typedef enum weir_conv_flags {
 typedef enum weir_conv_transpose_flags {
   WEIR_CONV_TRANSPOSE_BIAS = 1
 } weir_conv_transpose_flags;
+typedef enum weir_grid_sample_flags {
+  WEIR_GRID_SAMPLE_ALIGN_CORNERS = 1
+} weir_grid_sample_flags;
+typedef enum weir_grid_sample_edge_value {
+  WEIR_GRID_SAMPLE_ZEROS = 0,
+  WEIR_GRID_SAMPLE_BORDER = 1,
+  WEIR_GRID_SAMPLE_REFLECTION = 2
+} weir_grid_sample_edge_value;
 typedef enum weir_pooling_op_value {
   WEIR_POOLING_MAX = 1,
   WEIR_POOLING_AVERAGE = 2,
@@ -1359,6 +1395,13 @@ typedef struct weir_resize_desc {
   int64_t sizes[2];
   double scales[2];
 } weir_resize_desc;
+typedef uint32_t weir_grid_sample_edge;
+typedef struct weir_grid_sample_desc {
+  size_t struct_size;
+  uint64_t flags;
+  weir_resize_mode mode;
+  weir_grid_sample_edge edge;
+} weir_grid_sample_desc;
 weir_status weir_kernel_create_conv(weir_engine *engine,
                                     const weir_conv_desc *desc,
                                     const weir_kernel_options *options,
@@ -1375,6 +1418,10 @@ weir_status weir_kernel_create_resize(weir_engine *engine,
                                       const weir_resize_desc *desc,
                                       const weir_kernel_options *options,
                                       weir_kernel **out_kernel);
+weir_status weir_kernel_create_grid_sample(weir_engine *engine,
+                                           const weir_grid_sample_desc *desc,
+                                           const weir_kernel_options *options,
+                                           weir_kernel **out_kernel);
 typedef enum weir_gate_order_value {
   WEIR_GATES_ONNX = 0,
   WEIR_GATES_TORCH = 1

@@ -86,6 +86,7 @@ operators! {
     conv_transpose::ConvTranspose(weir_conv_transpose_desc),
     pooling::Pooling(weir_pooling_desc),
     resize::Resize(weir_resize_desc),
+    grid_sample::GridSample(weir_grid_sample_desc),
     lstm::Lstm(weir_lstm_desc),
     gru::Gru(weir_gru_desc),
     lstm_sequence::LstmSequence(weir_lstm_sequence_desc),
@@ -101,6 +102,7 @@ operators! {
     lrn::Lrn(weir_lrn_desc),
     cumsum::Cumsum(weir_cumsum_desc),
     topk::Topk(weir_topk_desc),
+    nms::Nms(weir_nms_desc),
     transpose::Transpose(weir_transpose_desc),
     concat::Concat(weir_concat_desc),
     slice::Slice(weir_slice_desc),
@@ -111,4 +113,5 @@ operators! {
     gather_nd::GatherNd(weir_gather_nd_desc),
     scatter::Scatter(weir_scatter_desc),
     one_hot::OneHot(weir_one_hot_desc),
+    nonzero::Nonzero(weir_nonzero_desc),
 }

@@ -151,6 +151,10 @@ fn cases() -> Vec<Case> {
         batch_first,
         clip: f32::INFINITY,
     };
+    let nms = |exact| {
+        let (centers, most_boxes, most_overlap, least_score) = (false, 3, 0.4, Some(-0.5));
+        plain(Nms { centers, exact, most_boxes, most_overlap, least_score })
+    };
     let many: Vec<(u32, &[Dim])> = vec![(dtype::S32, &x4[..2]); 20];
     vec![
         // Direct, in rows, and Winograd, as sizes have it; windows of one element; few filters; groups; signals.
@@ -217,6 +221,18 @@ fn cases() -> Vec<Case> {
                 (F32, &[v(1), is(1), v(2)]),
             ],
         ),
+        case(
+            plain(GridSample {
+                mode: weir_resize_mode_value::WEIR_RESIZE_CUBIC,
+                edge: weir_grid_sample_edge_value::WEIR_GRID_SAMPLE_REFLECTION,
+                align_corners: false,
+            }),
+            &[(F32, x4), (F32, &[v(0), v(3), is(5), is(2)])],
+        ),
+        case(nms(false), &[(F32, &[v(0), v(1), is(4)]), (F32, &[v(0), v(2), v(1)])]),
+        case(nms(true), &[(F32, &[v(0), v(1), is(4)]), (F32, &[v(0), v(2), v(1)])]),
+        case(plain(Nonzero { exact: false }), &[(dtype::S32, &[v(0), v(1), v(2)])]),
+        case(plain(Nonzero { exact: true }), &[(dtype::BOOL, &[v(0), v(1)])]),
         case(plain(PLAIN), &[(F32, &[v(0), v(1), v(2)]), (F32, &[v(2), v(3)])]),
         case(Arc::new(binary(WEIR_BINARY_SUB)), &[(F32, &[v(0), is(1), v(2)]), (F32, &[v(1), v(2)])]),
         case(plain(Select), &[(dtype::BOOL, &[v(0), v(1)]), (F32, &[v(1)]), (F32, &[v(0), is(1)])]),

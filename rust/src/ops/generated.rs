@@ -339,6 +339,41 @@ impl Create for Resize {
     }
 }
 
+/// Images \[N, C, H, W\] sampled at the places of a grid, in f32.
+///
+/// A place is two numbers, of W and of H, from -1 to 1 within the image. It is moved inside as `edge` says, and then
+/// the elements around it are weighted: the nearest one (ties to even), 2 x 2 or 4 x 4 of them, with a coefficient of
+/// -0.75 for [`ResizeMode::Cubic`]. Elements beyond the edges count likewise: 0, or those where `edge` moves them to. A
+/// NaN is taken for -1.
+///
+/// Inputs: x \[N, C, H, W\], where H and W are at least 1; grid \[N, OH, OW, 2\]. Output: \[N, C, OH, OW\].
+#[derive(Clone, Debug, Default)]
+pub struct GridSample {
+    /// -1 and 1 are the middle of the first and of the last element, not the edges of the image.
+    pub align_corners: bool,
+    /// How an element is made of those around its place.
+    pub mode: ResizeMode,
+    /// What lies beyond the edges.
+    pub edge: GridSampleEdge,
+}
+
+impl Operator for GridSample {
+    const NAME: &'static str = "grid_sample";
+}
+
+impl Create for GridSample {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_grid_sample_desc {
+            struct_size: size_of::<ffi::weir_grid_sample_desc>(),
+            flags: bits(&[(self.align_corners, 1)]),
+            mode: self.mode as u32,
+            edge: self.edge as u32,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_grid_sample(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
 /// One step of an LSTM in f32. With the gates i, o, f (sigmoid) and g (tanh), each of x \* W^T + h \* R^T of its block:
 /// c' = f \* c + i \* g, h' = o \* tanh(c').
 ///
@@ -992,6 +1027,52 @@ impl Create for Topk {
     }
 }
 
+/// Non-maximum suppression: of each image and class the boxes with the best scores, without those that overlap a better
+/// one.
+///
+/// Of two boxes of a class with the same score the one with the lower number is better. A box is left out if its
+/// intersection with a better one that was chosen is more than `most_overlap` of their union; boxes without an area
+/// overlap nothing. A score that is NaN is never chosen. All is computed in f32.
+///
+/// Inputs: boxes f32 \[B, N, 4\], scores f32 \[B, C, N\]. Outputs: the chosen boxes i64 \[M, 3\], image, class and
+/// number of the box, and how many there are, i64 \[1\]. They are in the order of images, then classes, then scores,
+/// the best one first. M is B \* C times the smaller one of N and `most_boxes`; rows behind the last one are -1.
+#[derive(Clone, Debug, Default)]
+pub struct Nms {
+    /// A box is its centre and its size, x, y, width, height, not two opposite corners, y, x, y, x.
+    pub centers: bool,
+    /// Only boxes whose score is above `least_score`.
+    pub score_bound: bool,
+    /// The boxes have as many rows as were chosen. Only the call knows how many: for nodes of graphs alone, and the
+    /// output is open ([`OPEN`](crate::OPEN)) for whoever reads it.
+    pub exact: bool,
+    /// Most boxes of an image and class; 0 = as many as there are.
+    pub most_boxes: i64,
+    /// Intersection over union up to which boxes are distinct; 0 = any overlap is too much.
+    pub most_overlap: f32,
+    /// With [`score_bound`](Nms::score_bound), otherwise ignored.
+    pub least_score: f32,
+}
+
+impl Operator for Nms {
+    const NAME: &'static str = "nms";
+}
+
+impl Create for Nms {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_nms_desc {
+            struct_size: size_of::<ffi::weir_nms_desc>(),
+            flags: bits(&[(self.centers, 1), (self.score_bound, 2), (self.exact, 4)]),
+            most_boxes: self.most_boxes,
+            most_overlap: self.most_overlap,
+            least_score: self.least_score,
+            reserved: 0,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_nms(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
 /// Transposition: dimension i of the output is dimension permutation\[i\] of the input.
 ///
 /// Input: x. Output: x with its dimensions in that order.
@@ -1378,6 +1459,33 @@ impl Create for OneHot {
     }
 }
 
+/// The places of the elements that are not 0, or not false; a NaN is not 0, and the two zeros are.
+///
+/// Input: x of any type. Outputs: places i64 \[rank of x, E\], where E is the number of elements of x, and their number
+/// i64 \[1\]. Column i is the place of the i-th of these elements, in the order of memory; columns behind the last one
+/// are -1.
+#[derive(Clone, Debug, Default)]
+pub struct Nonzero {
+    /// The places have as many columns as there are elements that are not 0. Only the call knows how many: for nodes of
+    /// graphs alone, and the output is open ([`OPEN`](crate::OPEN)) for whoever reads it.
+    pub exact: bool,
+}
+
+impl Operator for Nonzero {
+    const NAME: &'static str = "nonzero";
+}
+
+impl Create for Nonzero {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_nonzero_desc {
+            struct_size: size_of::<ffi::weir_nonzero_desc>(),
+            flags: bits(&[(self.exact, 1)]),
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_nonzero(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
 /// A function applied to each element of a result before it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
@@ -1532,6 +1640,21 @@ pub enum GateOrder {
     Onnx = 0,
     /// As in PyTorch. LSTM: input, forget, cell, output. GRU: reset, update, new.
     Torch = 1,
+}
+
+/// Edges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum GridSampleEdge {
+    /// Zeros.
+    #[default]
+    SampleZeros = 0,
+    /// A place is moved to the nearest one inside.
+    SampleBorder = 1,
+    /// A place is mirrored at the edges until it is inside: at the edges of the image, or with
+    /// [`align_corners`](GridSample::align_corners) at the middle of its first and last elements.
+    SampleReflection = 2,
 }
 
 /// Normalisations.

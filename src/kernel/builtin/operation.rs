@@ -76,7 +76,7 @@ impl<O> Deref for Builtin<O> {
 
 /// The arithmetic of an operator: a pure function of tensors.
 pub trait BuiltinOperation: Send + Sync {
-    /// Scratch memory per slot in bytes. All dimensions are known.
+    /// Scratch memory per slot in bytes. All dimensions are known, but for those of outputs that only a call knows.
     fn scratch_bytes(&self, _inputs: &[Desc], _output: &Desc) -> usize {
         0
     }
@@ -193,7 +193,10 @@ where
         let output = if i == 0 { first } else { kernel.operator.output_at(inputs, i)? };
         let declared = outputs.desc(i);
         if !declared.is_concrete() {
-            outputs.allocate(context, i, output.shape())?;
+            // What only the arithmetic knows it allocates itself.
+            if output.is_concrete() {
+                outputs.allocate(context, i, output.shape())?;
+            }
         } else if *declared != output {
             return Err(Error::internal(format!("output {i} was to be {}, and is {}", declared.text(), output.text())));
         }

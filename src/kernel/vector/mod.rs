@@ -21,7 +21,8 @@
 //! - `binary`: binary elementwise functions. `affine`: scales and zero points.
 //! - `movement`: copies between layouts, transposition.
 //! - `levels`: plain loops, compiled for every instruction set; `reduce`: reductions over any dimensions.
-//! - `topk`: the best elements of rows.
+//! - `topk`: the best elements of rows; `nms`: the best boxes; `nonzero`: elements that are not 0.
+//! - `grid_sample`: elements at places of a grid.
 //! - `transposed`: products that are added up in windows.
 //! - `convert`: slices between storage types and f32.
 //! - `columns`: mutable access to stripes of columns of an output.
@@ -43,6 +44,7 @@ pub mod eltwise;
 pub mod finish;
 mod functions;
 pub mod gemm;
+pub mod grid_sample;
 pub mod halves;
 mod held;
 pub mod int8;
@@ -51,6 +53,8 @@ mod lanes;
 mod levels;
 pub mod micro;
 pub mod movement;
+pub mod nms;
+pub mod nonzero;
 pub mod norm;
 mod pack;
 pub mod panels;
