@@ -8,7 +8,7 @@ import numpy
 import models
 from forms_rows import quantize
 from onnx_blocks import (
-    BYTES, F32, FLOATS, S32, S64, binary, convert_type, eltwise, flip, gather, in_f32, pad, reduce, require,
+    BYTES, F32, FLOATS, S8, S32, S64, U8, binary, convert_type, eltwise, flip, gather, in_f32, pad, reduce, require,
     reshape, slice_of, spread, transpose, value_of,
 )
 from onnx_forms import form
@@ -251,22 +251,58 @@ def _lrn(g, call):
 
 @form("ConvInteger", "QLinearConv")
 def _conv_integer(g, call):
-    """In f32, which holds the sums exactly if they are small enough."""
+    """Zero points of weights that differ from filter to filter go into f32, which holds small sums exactly."""
     quantized = call.op == "QLinearConv"
     x, weights = call.inputs[0], call.inputs[3 if quantized else 1]
     places = (2, 5) if quantized else (2, 3)
     require(x.dtype in BYTES and weights.dtype in BYTES, f"types {x.dtype} and {weights.dtype}")
+    zero_x, zero_w = (call.known(place, numpy.zeros((), x.dtype)).astype(numpy.int32).reshape(-1) for place in places)
+    steps = window(call, x.shape[2:], weights.shape[2:])
+    scales, zero_y, dtype = None, 0, S32
+    if quantized:
+        scale_x, scale_w, scale_y = (call.known(place).astype(numpy.float64).reshape(-1) for place in (1, 4, 6))
+        scales = numpy.broadcast_to(scale_x * scale_w / scale_y, weights.shape[0]).astype(F32)
+        zero_y, dtype = int(call.known(7).reshape(-1)[0]), call.inputs[7].dtype
+    bias = call.inputs[8] if quantized and call.has(8) else None
+    if x.rank in (3, 4) and (zero_w == zero_w[0]).all():
+        zeros = int(zero_x[0]), int(zero_w[0]), zero_y
+        return conv_int8(g, x, weights, bias, scales, zeros, dtype, steps, call.get("group", 1))
+    return by_floats(g, call, (zero_x, zero_w), bias, scales, steps)
+
+
+def conv_int8(g, x, weights, bias, scales, zeros, dtype, steps, groups):
+    """x and weights are u8 or s8: what weir takes as weights is s8."""
+    zero_x, zero_w, zero_y = zeros
+    if weights.dtype == U8:
+        weights, zero_w = convert_type(g, weights, S8, 1.0, -128.0), zero_w - 128
+    weir, (strides, dilations, begin, end, sizes) = g.weir, steps
+    flags = (weir.WEIR_CONV_INT8_BIAS if bias else 0) | (weir.WEIR_CONV_INT8_SCALES if scales is not None else 0)
+    members = {
+        "flags": flags,
+        "dtype": g.desc(dtype, ()).dtype,
+        "zero_x": zero_x,
+        "zero_w": zero_w,
+        "zero_y": zero_y,
+        "groups": groups,
+        "strides": strides,
+        "dilations": dilations,
+        "padding_begin": begin,
+        "padding_end": end,
+    }
+    inputs = [x, weights, *([bias] if bias else []), *([constant(scales)] if scales is not None else [])]
+    return g.kernel("conv_int8", members, inputs, dtype, (x.shape[0], weights.shape[0], *sizes))
+
+
+def by_floats(g, call, zeros, bias, scales, steps):
+    quantized = call.op == "QLinearConv"
+    x, weights = call.inputs[0], call.inputs[3 if quantized else 1]
     require(math.prod(weights.shape[1:]) * 255 * 255 < 2**24, "sums that f32 cannot hold exactly")
-    zeros = [call.known(place, numpy.zeros((), x.dtype)).astype(F32) for place in places]
-    images = convert_type(g, x, F32, 1.0, -float(zeros[0].reshape(-1)[0]))
+    images = convert_type(g, x, F32, 1.0, -float(zeros[0][0]))
     taps = convert_type(g, weights, F32)
-    if zeros[1].any():
-        taps = binary(g, "SUB", taps, constant(zeros[1].reshape(-1, *[1] * (weights.rank - 1))))
-    bias = convert_type(g, call.inputs[8], F32) if quantized and call.has(8) else None
-    strides, dilations, begin, end, sizes = window(call, x.shape[2:], weights.shape[2:])
+    taps = binary(g, "SUB", taps, constant(zeros[1].astype(F32).reshape(-1, *[1] * (weights.rank - 1))))
+    bias = convert_type(g, bias, F32) if bias else None
+    strides, dilations, begin, end, sizes = steps
     y = conv(g, images, taps, bias, strides, dilations, begin, end, sizes, call.get("group", 1))
     if not quantized:
         return convert_type(g, y, S32, rounding="NEAREST")
-    scale_x, scale_w, scale_y = (call.known(place).astype(numpy.float64).reshape(-1) for place in (1, 4, 6))
-    scales = numpy.broadcast_to(scale_y / (scale_x * scale_w), y.shape[1] if len(scale_w) > 1 else 1)
-    return quantize(g, y, constant(scales.astype(F32)), call.inputs[7], call.inputs[7].dtype, 1)
+    return quantize(g, y, constant(1 / scales), call.inputs[7], call.inputs[7].dtype, 1)

@@ -133,6 +133,7 @@ typedef struct problem {
         weir_matmul_desc matmul;
         weir_matmul_int8_desc int8;
         weir_conv_desc conv;
+        weir_conv_int8_desc conv_int8;
         weir_conv_transpose_desc conv_transpose;
         weir_pooling_desc pooling;
         weir_resize_desc resize;

@@ -291,6 +291,97 @@ static weir_status create_conv_transpose(weir_engine *engine, problem *p, weir_k
     return weir_kernel_create_conv_transpose(engine, &p->desc.conv_transpose, NULL, out);
 }
 
+/* ---- int8 convolution -------------------------------------------------------------------------- */
+
+static void draw_conv_int8(problem *p) {
+    weir_conv_int8_desc *desc = &p->desc.conv_int8;
+    bool image = draw_once_in(p->d, 2);
+    weir_dtype type = DRAW_OF(p->d, WEIR_U8, WEIR_S8);
+    *desc = (weir_conv_int8_desc){.struct_size = sizeof *desc, .flags = draw_bits(p->d) & 3};
+    desc->dtype = DRAW_OF(p->d, WEIR_DTYPE_ANY, WEIR_S32, WEIR_F32, WEIR_S8, WEIR_U8);
+    if (draw_once_in(p->d, 2)) desc->scale = (float)(draw_unit(p->d) / 64);
+    if (draw_once_in(p->d, 2)) desc->zero_x = (int32_t)draw_int(p->d, type == WEIR_U8 ? 0 : -128, type == WEIR_U8 ? 255 : 127);
+    if (draw_once_in(p->d, 2)) desc->zero_w = (int32_t)draw_int(p->d, -128, 127);
+    if (draw_once_in(p->d, 2)) desc->zero_y = (int32_t)draw_int(p->d, -200, 200);
+    if (draw_once_in(p->d, 40)) desc->zero_x = (int32_t)draw_int(p->d, -130, 260);
+    if (draw_once_in(p->d, 60)) desc->dtype = WEIR_F16;
+    draw_steps(p->d, image ? 2 : 1, desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, 3);
+    int64_t groups = draw_once_in(p->d, 2) ? 1 : draw_int(p->d, 1, draw_once_in(p->d, 5) ? 40 : 4);
+    int64_t most = groups > 4 ? 3 : draw_once_in(p->d, 5) ? 40 : 5;
+    int64_t inputs = groups > 1 && draw_once_in(p->d, 2) ? 1 : draw_int(p->d, 1, most), outputs = draw_int(p->d, 1, most);
+    desc->groups = groups == 1 && draw_once_in(p->d, 2) ? 0 : groups;
+    if (draw_once_in(p->d, 60)) desc->groups = draw_int(p->d, -1, 3);
+    int64_t x[4] = {draw_int(p->d, 0, 3), inputs * groups}, w[4] = {outputs * groups, inputs};
+    for (int i = 2; i < (image ? 4 : 3); i++) {
+        w[i] = draw_int(p->d, 1, 5);
+        x[i] = draw_int(p->d, 0, image ? 12 : 60) + (draw_once_in(p->d, 4) ? 0 : 9);
+    }
+    add_input(p, shaped(type, image ? 4 : 3, x), WIDE);
+    add_input(p, shaped(WEIR_S8, image ? 4 : 3, w), WIDE);
+    if (desc->flags & WEIR_CONV_INT8_BIAS) add_input(p, shaped(WEIR_S32, 1, w), draw_once_in(p->d, 4) ? WIDE : SMALL);
+    if (desc->flags & WEIR_CONV_INT8_SCALES) add_input(p, vector_desc(w[0]), NORMAL);
+}
+
+static verdict solve_conv_int8(problem *p) {
+    const weir_conv_int8_desc *desc = &p->desc.conv_int8;
+    bool has_bias = desc->flags & WEIR_CONV_INT8_BIAS, has_scales = desc->flags & WEIR_CONV_INT8_SCALES;
+    int64_t groups = desc->groups == 0 ? 1 : desc->groups;
+    weir_dtype dtype = desc->dtype == WEIR_DTYPE_ANY ? WEIR_S32 : desc->dtype;
+    if (dtype != WEIR_S32 && dtype != WEIR_F32 && dtype != WEIR_S8 && dtype != WEIR_U8) return REFUSED;
+    if (p->num_in != 2u + has_bias + has_scales || groups < 1) return REFUSED;
+    if (!in_steps(desc->strides) || !in_steps(desc->dilations)) return REFUSED;
+    const weir_tensor_desc *x = &p->in[0].desc, *w = &p->in[1].desc;
+    const array *bias = has_bias ? &p->in[2] : NULL, *scales = has_scales ? &p->in[2 + has_bias] : NULL;
+    bool image = x->rank == 4;
+    if ((x->dtype != WEIR_U8 && x->dtype != WEIR_S8) || w->dtype != WEIR_S8) return REFUSED;
+    if (rounded(x->dtype, desc->zero_x) != desc->zero_x) return REFUSED;
+    if ((x->rank != 3 && !image) || w->rank != x->rank || x->dims[1] % groups != 0 || w->dims[0] % groups != 0) return REFUSED;
+    if (w->dims[1] != x->dims[1] / groups) return REFUSED;
+    if (bias && !is_shape(&bias->desc, WEIR_S32, 1, w->dims[0])) return REFUSED;
+    if (scales && !is_shape(&scales->desc, WEIR_F32, 1, w->dims[0])) return REFUSED;
+    if (x->dims[1] == 0 || w->dims[0] == 0) return EITHER;
+    line rows = ONE, columns;
+    const steps all = {desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, false};
+    if (!image && (all.strides[1] || all.dilations[1] || all.begin[1] || all.end[1])) return REFUSED;
+    if (image && !fill_line(&rows, x->dims[2], w->dims[2], 0, &all)) return REFUSED;
+    if (!fill_line(&columns, x->dims[x->rank - 1], w->dims[x->rank - 1], image ? 1 : 0, &all)) return REFUSED;
+    int64_t dims[4] = {x->dims[0], w->dims[0], image ? rows.count : columns.count, columns.count};
+    array *out = add_output(p, shaped(dtype, x->rank, dims));
+    if (out == NULL) return EITHER;
+    int64_t channels = w->dims[1], filters = w->dims[0] / groups;
+    double scale = desc->scale == 0 ? 1 : (double)desc->scale;
+    for (size_t i = 0; i < out->n; i++) {
+        int64_t column = (int64_t)i % columns.count, row = (int64_t)i / columns.count % rows.count;
+        int64_t plane_no = (int64_t)i / columns.count / rows.count, o = plane_no % w->dims[0], image_no = plane_no / w->dims[0];
+        double y = bias ? bias->v[o] : 0;
+        for (int64_t c = 0; c < channels; c++) {
+            const double *plane = p->in[0].v + (image_no * x->dims[1] + o / filters * channels + c) * rows.size * columns.size;
+            for (int64_t r = 0; r < rows.taps; r++) {
+                for (int64_t s = 0; s < columns.taps; s++) {
+                    int64_t at_row = place(&rows, row, r), at = place(&columns, column, s);
+                    if (at_row < 0 || at < 0) continue;
+                    double weight = p->in[1].v[((o * channels + c) * rows.taps + r) * columns.taps + s];
+                    y += (plane[at_row * columns.size + at] - desc->zero_x) * (weight - desc->zero_w);
+                }
+            }
+        }
+        y *= scales ? scale * scales->v[o] : scale;
+        double error = scale != 1 || scales ? 1e-12 * fabs(y) : 0, zero = desc->zero_y;
+        if (dtype == WEIR_F32) {
+            put(out, i, y + zero, error);
+        } else {
+            put(out, i, 0, 0);
+            out->v[i] = nearbyint(y - error) + zero;
+            out->hi[i] = nearbyint(y + error) + zero;
+        }
+    }
+    return RIGHT;
+}
+
+static weir_status create_conv_int8(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_conv_int8(engine, &p->desc.conv_int8, NULL, out);
+}
+
 /* ---- Sampling at places ------------------------------------------------------------------------ */
 
 static void draw_grid_sample(problem *p) {
@@ -739,6 +830,6 @@ static weir_status create_gru_sequence(weir_engine *engine, problem *p, weir_ker
 }
 
 #define FAMILY(name) {#name, draw_##name, solve_##name, create_##name}
-const family windows_families[] = {FAMILY(conv), FAMILY(conv_transpose), FAMILY(pooling), FAMILY(resize), FAMILY(grid_sample), FAMILY(lstm), FAMILY(gru),
+const family windows_families[] = {FAMILY(conv), FAMILY(conv_int8), FAMILY(conv_transpose), FAMILY(pooling), FAMILY(resize), FAMILY(grid_sample), FAMILY(lstm), FAMILY(gru),
                                    FAMILY(lstm_sequence), FAMILY(gru_sequence),
                                    {NULL, NULL, NULL, NULL}};

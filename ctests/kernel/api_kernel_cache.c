@@ -341,6 +341,7 @@ static void test_families(void) {
     FAMILY(nms, .most_boxes = 3);
     FAMILY(nonzero, .flags = WEIR_NONZERO_EXACT);
     FAMILY(conv, .strides = {2, 2});
+    FAMILY(conv_int8, .strides = {2, 2});
     FAMILY(conv_transpose, .strides = {2, 2});
     FAMILY(pooling, .op = WEIR_POOLING_MAX, .flags = WEIR_POOLING_GLOBAL);
     FAMILY(resize, .scales = {2, 2});

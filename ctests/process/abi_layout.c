@@ -633,6 +633,21 @@ OFFSET(weir_grid_sample_desc, flags, 8);
 OFFSET(weir_grid_sample_desc, mode, 16);
 OFFSET(weir_grid_sample_desc, edge, 20);
 
+SIZE(weir_conv_int8_desc, 112);
+OFFSET(weir_conv_int8_desc, struct_size, 0);
+OFFSET(weir_conv_int8_desc, flags, 8);
+OFFSET(weir_conv_int8_desc, dtype, 16);
+OFFSET(weir_conv_int8_desc, scale, 20);
+OFFSET(weir_conv_int8_desc, zero_x, 24);
+OFFSET(weir_conv_int8_desc, zero_w, 28);
+OFFSET(weir_conv_int8_desc, zero_y, 32);
+OFFSET(weir_conv_int8_desc, reserved, 36);
+OFFSET(weir_conv_int8_desc, groups, 40);
+OFFSET(weir_conv_int8_desc, strides, 48);
+OFFSET(weir_conv_int8_desc, dilations, 64);
+OFFSET(weir_conv_int8_desc, padding_begin, 80);
+OFFSET(weir_conv_int8_desc, padding_end, 96);
+
 SIZE(weir_packed_weights_desc, 16);
 OFFSET(weir_packed_weights_desc, struct_size, 0);
 OFFSET(weir_packed_weights_desc, flags, 8);

@@ -8,6 +8,7 @@
     X(matmul, 1) \
     X(matmul_int8, 1) \
     X(conv, 1) \
+    X(conv_int8, 1) \
     X(conv_transpose, 1) \
     X(pooling, 0) \
     X(resize, 0) \

@@ -1337,6 +1337,14 @@ typedef enum weir_conv_flags {
   WEIR_CONV_BIAS = 1
 } weir_conv_flags;
 
+/** Flags of weir_conv_int8_desc. */
+typedef enum weir_conv_int8_flags {
+  /** One more input, bias[O] of s32, is added to the sums. */
+  WEIR_CONV_INT8_BIAS = 1,
+  /** The last input, scales[O] of f32, has a scale for each channel of the output, besides `scale`. */
+  WEIR_CONV_INT8_SCALES = 2
+} weir_conv_int8_flags;
+
 /** Flags of weir_conv_transpose_desc. */
 typedef enum weir_conv_transpose_flags {
   /** A third input, bias[O], is added to each channel. */
@@ -1475,6 +1483,50 @@ typedef struct weir_conv_desc {
 } weir_conv_desc;
 
 /**
+ * int8 convolution of signals [N, C, W] or images [N, C, H, W]: each element of output channel o is
+ * saturate(round(scale * scales[o] * (sum + bias[o])) + zero_y), where the sum is that of (x - zero_x) * (w - zero_w)
+ * over the input channels of its group and the taps of the window. Padding is zero_x, and adds nothing.
+ *
+ * Sums are exact on every processor, and then saturate at 32 bits. Without scales, and with a scale of 1, the rest is
+ * exact too; otherwise it is computed in f64 and rounded to the nearest integer, ties to even. An output of f32 is not
+ * rounded to an integer.
+ *
+ * Inputs: x of u8 or s8; weights of s8, [O, C / groups, KW] or [O, C / groups, KH, KW]; with WEIR_CONV_INT8_BIAS bias;
+ * with WEIR_CONV_INT8_SCALES scales. Output: [N, O, OW] or [N, O, OH, OW], as large as that of weir_conv_desc. Weights
+ * that are constants of a graph are packed by compile.
+ *
+ * Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
+ */
+typedef struct weir_conv_int8_desc {
+  /** sizeof(weir_conv_int8_desc) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_conv_int8_flags. */
+  uint64_t flags;
+  /** The type of the output: WEIR_S32 (also if it is 0), WEIR_F32, WEIR_S8 or WEIR_U8. */
+  weir_dtype dtype;
+  /** Finite; 0 = 1. */
+  float scale;
+  /** Zero point of x, subtracted from each element; a value of its type. */
+  int32_t zero_x;
+  /** Zero point of the weights, subtracted from each one: -128 to 127. */
+  int32_t zero_w;
+  /** Zero point of the output, added to each element at the end. */
+  int32_t zero_y;
+  /** Reserved, 0. */
+  uint32_t reserved;
+  /** Number of groups that the channels are divided into; 0 = 1. Both C and O are multiples of it. */
+  int64_t groups;
+  /** Distance from one window to the next, in elements; 0 = 1. */
+  int64_t strides[2];
+  /** Distance from one tap to the next, in elements; 0 = 1. */
+  int64_t dilations[2];
+  /** Elements of padding before the first one. */
+  int64_t padding_begin[2];
+  /** Elements of padding behind the last one. */
+  int64_t padding_end[2];
+} weir_conv_int8_desc;
+
+/**
  * Transposed convolution of signals [N, C, W] or images [N, C, H, W] in f32: each element, times the weights of its
  * channel, is added to the window of the output that a convolution with these settings would have made it of; then the
  * bias, then the activation.
@@ -1610,6 +1662,20 @@ weir_status weir_kernel_create_conv(weir_engine *engine,
                                     const weir_conv_desc *desc,
                                     const weir_kernel_options *options,
                                     weir_kernel **out_kernel);
+
+/**
+ * Creates an int8 convolution, see weir_conv_int8_desc. NULL desc = 32-bit sums, no bias, no zero points, no
+ * padding, strides of 1.
+ *
+ * Errors: INVALID_ARGUMENT (unknown flags or type, reserved not 0, a scale that is not finite); OUT_OF_RANGE (zero
+ * points, negative or enormous numbers).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_conv_int8(weir_engine *engine,
+                                         const weir_conv_int8_desc *desc,
+                                         const weir_kernel_options *options,
+                                         weir_kernel **out_kernel);
 
 /**
  * Creates a transposed convolution, see weir_conv_transpose_desc. Shapes are checked when it is enqueued or

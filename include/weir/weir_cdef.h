@@ -1299,6 +1299,10 @@ typedef enum weir_padding_value {
 typedef enum weir_conv_flags {
   WEIR_CONV_BIAS = 1
 } weir_conv_flags;
+typedef enum weir_conv_int8_flags {
+  WEIR_CONV_INT8_BIAS = 1,
+  WEIR_CONV_INT8_SCALES = 2
+} weir_conv_int8_flags;
 typedef enum weir_conv_transpose_flags {
   WEIR_CONV_TRANSPOSE_BIAS = 1
 } weir_conv_transpose_flags;
@@ -1358,6 +1362,21 @@ typedef struct weir_conv_desc {
   int64_t padding_begin[2];
   int64_t padding_end[2];
 } weir_conv_desc;
+typedef struct weir_conv_int8_desc {
+  size_t struct_size;
+  uint64_t flags;
+  weir_dtype dtype;
+  float scale;
+  int32_t zero_x;
+  int32_t zero_w;
+  int32_t zero_y;
+  uint32_t reserved;
+  int64_t groups;
+  int64_t strides[2];
+  int64_t dilations[2];
+  int64_t padding_begin[2];
+  int64_t padding_end[2];
+} weir_conv_int8_desc;
 typedef struct weir_conv_transpose_desc {
   size_t struct_size;
   uint64_t flags;
@@ -1406,6 +1425,10 @@ weir_status weir_kernel_create_conv(weir_engine *engine,
                                     const weir_conv_desc *desc,
                                     const weir_kernel_options *options,
                                     weir_kernel **out_kernel);
+weir_status weir_kernel_create_conv_int8(weir_engine *engine,
+                                         const weir_conv_int8_desc *desc,
+                                         const weir_kernel_options *options,
+                                         weir_kernel **out_kernel);
 weir_status weir_kernel_create_conv_transpose(weir_engine *engine,
                                               const weir_conv_transpose_desc *desc,
                                               const weir_kernel_options *options,

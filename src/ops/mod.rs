@@ -83,6 +83,7 @@ operators! {
     matmul::Matmul(weir_matmul_desc),
     matmul_int8::MatmulInt8(weir_matmul_int8_desc),
     conv::Conv(weir_conv_desc),
+    conv_int8::ConvInt8(weir_conv_int8_desc),
     conv_transpose::ConvTranspose(weir_conv_transpose_desc),
     pooling::Pooling(weir_pooling_desc),
     resize::Resize(weir_resize_desc),

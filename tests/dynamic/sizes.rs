@@ -155,6 +155,11 @@ fn cases() -> Vec<Case> {
         let (centers, most_boxes, most_overlap, least_score) = (false, 3, 0.4, Some(-0.5));
         plain(Nms { centers, exact, most_boxes, most_overlap, least_score })
     };
+    let conv_int8 = |groups, bias, dtype| {
+        let (scales, scale, zero_x, zero_w, zero_y) = (true, 0.5, 1, -1, 2);
+        let windows = windows(1, 1, 0);
+        plain(ConvInt8 { windows, groups, bias, scales, scale, zero_x, zero_w, zero_y, dtype })
+    };
     let many: Vec<(u32, &[Dim])> = vec![(dtype::S32, &x4[..2]); 20];
     vec![
         // Direct, in rows, and Winograd, as sizes have it; windows of one element; few filters; groups; signals.
@@ -233,6 +238,14 @@ fn cases() -> Vec<Case> {
         case(nms(true), &[(F32, &[v(0), v(1), is(4)]), (F32, &[v(0), v(2), v(1)])]),
         case(plain(Nonzero { exact: false }), &[(dtype::S32, &[v(0), v(1), v(2)])]),
         case(plain(Nonzero { exact: true }), &[(dtype::BOOL, &[v(0), v(1)])]),
+        case(
+            conv_int8(1, true, dtype::U8),
+            &[(dtype::U8, x4), (dtype::S8, &[is(9), v(1), is(3), is(3)]), (dtype::S32, &[is(9)]), (F32, &[is(9)])],
+        ),
+        case(
+            conv_int8(4, false, dtype::S32),
+            &[(dtype::S8, &[v(0), is(4), v(2), v(3)]), (dtype::S8, &[is(8), is(1), is(3), v(1)]), (F32, &[is(8)])],
+        ),
         case(plain(PLAIN), &[(F32, &[v(0), v(1), v(2)]), (F32, &[v(2), v(3)])]),
         case(Arc::new(binary(WEIR_BINARY_SUB)), &[(F32, &[v(0), is(1), v(2)]), (F32, &[v(1), v(2)])]),
         case(plain(Select), &[(dtype::BOOL, &[v(0), v(1)]), (F32, &[v(1)]), (F32, &[v(0), is(1)])]),

@@ -178,6 +178,75 @@ impl Create for Conv {
     }
 }
 
+/// int8 convolution of signals \[N, C, W\] or images \[N, C, H, W\]: each element of output channel o is
+/// saturate(round(scale \* scales\[o\] \* (sum + bias\[o\])) + zero_y), where the sum is that of (x - zero_x) \* (w -
+/// zero_w) over the input channels of its group and the taps of the window. Padding is zero_x, and adds nothing.
+///
+/// Sums are exact on every processor, and then saturate at 32 bits. Without scales, and with a scale of 1, the rest is
+/// exact too; otherwise it is computed in f64 and rounded to the nearest integer, ties to even. An output of f32 is not
+/// rounded to an integer.
+///
+/// Inputs: x of u8 or i8; weights of i8, \[O, C / groups, KW\] or \[O, C / groups, KH, KW\]; with
+/// [`bias`](ConvInt8::bias) bias; with [`scales`](ConvInt8::scales) scales. Output: \[N, O, OW\] or \[N, O, OH, OW\],
+/// as large as that of [`Conv`]. Weights that are constants of a graph are packed by compile.
+///
+/// Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
+#[derive(Clone, Debug, Default)]
+pub struct ConvInt8 {
+    /// One more input, bias\[O\] of i32, is added to the sums.
+    pub bias: bool,
+    /// The last input, scales\[O\] of f32, has a scale for each channel of the output, besides `scale`.
+    pub scales: bool,
+    /// The type of the output: [`DType::I32`] (also if it is 0), [`DType::F32`], [`DType::I8`] or [`DType::U8`].
+    ///
+    /// `None` stands for 0.
+    pub dtype: Option<DType>,
+    /// Finite; 0 = 1.
+    pub scale: f32,
+    /// Zero point of x, subtracted from each element; a value of its type.
+    pub zero_x: i32,
+    /// Zero point of the weights, subtracted from each one: -128 to 127.
+    pub zero_w: i32,
+    /// Zero point of the output, added to each element at the end.
+    pub zero_y: i32,
+    /// Number of groups that the channels are divided into; 0 = 1. Both C and O are multiples of it.
+    pub groups: i64,
+    /// Distance from one window to the next, in elements; 0 = 1.
+    pub strides: [i64; 2],
+    /// Distance from one tap to the next, in elements; 0 = 1.
+    pub dilations: [i64; 2],
+    /// Elements of padding before the first one.
+    pub padding_begin: [i64; 2],
+    /// Elements of padding behind the last one.
+    pub padding_end: [i64; 2],
+}
+
+impl Operator for ConvInt8 {
+    const NAME: &'static str = "conv_int8";
+}
+
+impl Create for ConvInt8 {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_conv_int8_desc {
+            struct_size: size_of::<ffi::weir_conv_int8_desc>(),
+            flags: bits(&[(self.bias, 1), (self.scales, 2)]),
+            dtype: self.dtype.map_or(0, DType::code),
+            scale: self.scale,
+            zero_x: self.zero_x,
+            zero_w: self.zero_w,
+            zero_y: self.zero_y,
+            reserved: 0,
+            groups: self.groups,
+            strides: self.strides,
+            dilations: self.dilations,
+            padding_begin: self.padding_begin,
+            padding_end: self.padding_end,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_conv_int8(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
 /// Transposed convolution of signals \[N, C, W\] or images \[N, C, H, W\] in f32: each element, times the weights of
 /// its channel, is added to the window of the output that a convolution with these settings would have made it of; then
 /// the bias, then the activation.

@@ -9,6 +9,7 @@ mod binary;
 mod broadcast;
 mod cell;
 mod conv;
+mod conv_int8;
 mod conv_transpose;
 mod convert;
 mod cumsum;

@@ -2,7 +2,7 @@
 
 use crate::base::Result;
 use crate::kernel::KernelContext;
-use crate::memory::{BytesMut, Element};
+use crate::memory::{ALIGNMENT, BytesMut, Element};
 use crate::sync::Claim;
 use crate::threadpool::Span;
 use std::marker::PhantomData;
@@ -190,4 +190,38 @@ unsafe impl Site for KernelContext<'_> {
 /// Checks that a slot's scratch memory is large enough for a product.
 pub(super) fn check_scratch(site: &dyn Site, bytes: usize) {
     assert!(site.scratch_bytes() >= bytes, "{bytes} bytes of scratch memory in {}", site.scratch_bytes());
+}
+
+/// Scratch memory for a product in the calling thread.
+pub(super) struct Alone<'a> {
+    scratch: *mut u8,
+    bytes: usize,
+    _life: PhantomData<&'a mut [u8]>,
+}
+
+// SAFETY: the address of memory that the only claim of a product uses.
+unsafe impl Sync for Alone<'_> {}
+
+impl<'a> Alone<'a> {
+    /// The memory is aligned to `memory::ALIGNMENT`.
+    pub(super) fn new(memory: &'a mut [u8]) -> Alone<'a> {
+        assert!(memory.is_empty() || (memory.as_ptr() as usize).is_multiple_of(ALIGNMENT));
+        Alone { scratch: memory.as_mut_ptr(), bytes: memory.len(), _life: PhantomData }
+    }
+}
+
+// SAFETY: one claim has all items, and the only slot.
+unsafe impl Site for Alone<'_> {
+    fn parallel_for(&self, span: &Span, body: &(dyn Fn(Claim) -> Result<()> + Sync)) -> Result<()> {
+        // SAFETY: the only claim.
+        body(unsafe { Claim::new(0, span.items, 0) })
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn scratch(&self, _slot: usize) -> *mut u8 {
+        self.scratch
+    }
 }

@@ -9,11 +9,10 @@ use super::finish::ProductEpilogue;
 use super::gemm::{self, GemmBatch, GemmShape, OperandB, Operands};
 use super::isa::Isa;
 use super::micro::{MicroKernels, Scale};
-use super::site::{Matrix, MatrixMut, Site, check_scratch};
+use super::site::{Alone, Matrix, MatrixMut, Site, check_scratch};
 use super::window::Axis;
 use crate::base::Result;
 use crate::memory::ALIGNMENT;
-use crate::sync::Claim;
 use crate::threadpool::Span;
 use std::ops::Range;
 
@@ -109,31 +108,6 @@ impl TransposedShape {
     }
 }
 
-/// Scratch memory for a product in the calling thread.
-struct Alone {
-    scratch: *mut u8,
-    bytes: usize,
-}
-
-// SAFETY: the address of memory that the only claim of a product uses.
-unsafe impl Sync for Alone {}
-
-// SAFETY: one claim has all items, and the only slot.
-unsafe impl Site for Alone {
-    fn parallel_for(&self, span: &Span, body: &(dyn Fn(Claim) -> Result<()> + Sync)) -> Result<()> {
-        // SAFETY: the only claim.
-        body(unsafe { Claim::new(0, span.items, 0) })
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        self.bytes
-    }
-
-    fn scratch(&self, _slot: usize) -> *mut u8 {
-        self.scratch
-    }
-}
-
 /// Computes the rows of all channels of the output, of x, the weights and the bias, in a region of `site`, which has
 /// `scratch_bytes` per slot.
 pub fn compute(
@@ -155,7 +129,8 @@ pub fn compute(
     site.parallel_for(&Span { items, cost_ns, coarse: true, ..Span::default() }, &|claim| {
         let memory = site.scratch(claim.slot());
         let room = shape.product_bytes(&division);
-        let alone = Alone { scratch: memory.wrapping_add(room), bytes: scratch_bytes - room };
+        // SAFETY: what is left of the slot's scratch memory, which is initialised.
+        let alone = Alone::new(unsafe { std::slice::from_raw_parts_mut(memory.add(room), scratch_bytes - room) });
         for item in claim.begin()..claim.end() {
             let (strip, block) = (item % division.strips, item / division.strips % division.blocks);
             let number = item / division.strips / division.blocks;

@@ -13,7 +13,7 @@
 //! Zero points cost a sum of each row and each column: (a - p)(b - q) adds up to ab - p sum(b) - q sum(a) + K p q.
 //! Signed A is packed as unsigned, 128 greater, with a zero point 128 greater.
 //!
-//! All working memory is the slot's scratch memory. Nothing is allocated.
+//! All working memory is the slot's scratch memory. Nothing is allocated. `windows` has convolutions.
 
 #[cfg(target_arch = "x86_64")]
 mod amx;
@@ -40,12 +40,14 @@ mod thin;
 mod tile;
 #[cfg(target_arch = "x86_64")]
 mod vnni;
+mod windows;
 
 pub use finish::{Offset, Rule};
 pub use pack::pack;
 pub use panels::BytePanels;
 pub use product::Int8Product;
 pub use scaled::{Scaled, Store, compute_scaled, scratch_bytes};
+pub use windows::{Int8Filters, Int8Weights, Int8Windows};
 
 use super::held::HeldPanels;
 use super::isa::Isa;

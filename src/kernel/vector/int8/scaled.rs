@@ -116,7 +116,7 @@ pub fn compute_scaled(
 }
 
 /// The address of the result.
-struct OutputAddress(*mut u8);
+pub(super) struct OutputAddress(pub *mut u8);
 
 // SAFETY: claims of a region are disjoint, and so are the rows that they write.
 unsafe impl Sync for OutputAddress {}
@@ -125,13 +125,52 @@ unsafe impl Sync for OutputAddress {}
 ///
 /// # Safety
 /// `sums` has `n` readable and `out` as many writable elements of the type; the two may be the same memory.
-unsafe fn line_with(isa: Isa, scaled: &Scaled<'_>, sums: *const i32, n: usize, out: *mut u8) {
+pub(super) unsafe fn line_with(isa: Isa, scaled: &Scaled<'_>, sums: *const i32, n: usize, out: *mut u8) {
     // SAFETY: passed on; `compute` has compared the level.
     unsafe {
         match isa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 | Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => avx2(scaled, sums, n, out),
             _ => portable(scaled, sums, n, out),
+        }
+    }
+}
+
+/// Elements that all have the same factor and bias, on a supported level.
+///
+/// # Safety
+/// As `line_with`, of as many sums as there are.
+pub(super) unsafe fn row_with(isa: Isa, scaled: &Scaled<'_>, same: (f64, i32), sums: &[i32], out: *mut u8) {
+    // SAFETY: passed on.
+    unsafe {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 | Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => avx2_row(scaled, same, sums, out),
+            _ => portable_row(scaled, same, sums, out),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn avx2_row(scaled: &Scaled<'_>, same: (f64, i32), sums: &[i32], out: *mut u8) {
+    // SAFETY: passed on.
+    unsafe { portable_row(scaled, same, sums, out) }
+}
+
+/// # Safety
+/// As `row_with`.
+#[inline(always)]
+unsafe fn portable_row(scaled: &Scaled<'_>, (factor, bias): (f64, i32), sums: &[i32], out: *mut u8) {
+    let (zero, bias, n) = (f64::from(scaled.zero), f64::from(bias), sums.len());
+    let (sums, value) = (sums.as_ptr(), |_: usize, sum: f64| (sum + bias) * factor);
+    // SAFETY: passed on.
+    unsafe {
+        match scaled.store {
+            Store::S32 => each(sums, n, out.cast(), |x| whole(x, zero, i32::MIN, i32::MAX), value),
+            Store::F32 => each(sums, n, out.cast(), |x| (x + zero) as f32, value),
+            Store::S8 => each(sums, n, out.cast(), |x| whole(x, zero, -128, 127) as i8, value),
+            Store::U8 => each(sums, n, out, |x| whole(x, zero, 0, 255) as u8, value),
         }
     }
 }

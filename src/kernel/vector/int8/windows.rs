@@ -1,0 +1,579 @@
+//! int8 convolution: a product whose rows are gathered under windows, or, depthwise, sums of shifted rows.
+//!
+//! An item of the product is a block of windows of an image and a group, for some filters or all. What lies under the
+//! windows is copied into a *strip*, channels innermost, with zero_x as padding and signed bytes as unsigned ones. From
+//! there a row of *patches* is a few copies for each window, (tap, channel); that of windows of one element is the
+//! strip itself. The product with the packed filters gives sums [windows, filters], which are converted to elements and
+//! transposed into the output. Filters that are not packed are read as they are, (channel, tap), and patches are
+//! gathered in that order, element by element. The sums are exact either way, so bits do not differ.
+//!
+//! Depthwise rows are widened to 16 bits, less zero_x, so that padding is 0; a stride of s divides them into s phases,
+//! so that neighbouring windows read neighbours.
+
+use super::compute;
+use super::finish::{Offset, Rule};
+use super::pack::pack;
+use super::panels::BytePanels;
+use super::product::Int8Product;
+use super::scaled::{OutputAddress, Scaled, Store, line_with, row_with};
+use crate::base::Result;
+use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::levels::{self, LevelLoop};
+use crate::kernel::vector::movement::TileTranspose;
+use crate::kernel::vector::site::{Alone, Matrix, MatrixMut, Site, check_scratch};
+use crate::memory::{ALIGNMENT, BytesMut};
+use crate::ops::axis::Axis;
+use crate::threadpool::Span;
+use std::ops::Range;
+
+/// Most windows of an item, and bytes of their patches.
+const MOST_WINDOWS: usize = 256;
+const MOST_BYTES: usize = 256 << 10;
+/// Filters of a product.
+const FILTERS: usize = 128;
+/// Items that are enough for any pool.
+const ENOUGH_ITEMS: usize = 16;
+/// Bytes of the widened rows of a depthwise item.
+const ROW_BYTES: usize = 64 << 10;
+/// Most taps whose sums fit in 32 bits.
+const MOST_TAPS: usize = 1 << 15;
+/// Numbers along K of a cell.
+const CELL: usize = 4;
+
+/// The sizes.
+#[derive(Clone, Copy, Debug)]
+pub struct Int8Windows {
+    pub images: usize,
+    pub groups: usize,
+    /// Of a group.
+    pub channels: usize,
+    /// Of a group.
+    pub filters: usize,
+    pub rows: Axis,
+    pub columns: Axis,
+    /// Whether x is signed.
+    pub signed: bool,
+    pub zero_x: i32,
+    pub zero_w: i32,
+    pub store: Store,
+}
+
+/// Filters that never change, packed: for each group, those of each product.
+#[derive(Debug)]
+pub struct Int8Filters(Vec<BytePanels>);
+
+/// The weights of a call.
+#[derive(Clone, Copy, Debug)]
+pub enum Int8Weights<'a> {
+    Packed(&'a Int8Filters),
+    /// [groups * filters, channels * taps]
+    Plain(&'a [u8]),
+}
+
+/// The windows of an item of a product, and the part of the padded image under them.
+#[derive(Clone, Copy, Debug)]
+struct Int8Division {
+    lines: usize,
+    across: usize,
+    /// Rows and columns under a whole item.
+    height: usize,
+    width: usize,
+    down: usize,
+    wide: usize,
+    /// Whether each product of filters is an item of its own.
+    splits: bool,
+}
+
+impl Int8Windows {
+    fn taps(&self) -> usize {
+        self.rows.taps * self.columns.taps
+    }
+
+    fn depth(&self) -> usize {
+        self.channels * self.taps()
+    }
+
+    /// Bytes of a row of patches: whole cells.
+    fn pitch(&self) -> usize {
+        self.depth().next_multiple_of(CELL)
+    }
+
+    fn windows(&self) -> usize {
+        self.rows.output * self.columns.output
+    }
+
+    fn element(&self) -> usize {
+        match self.store {
+            Store::S32 | Store::F32 => 4,
+            Store::S8 | Store::U8 => 1,
+        }
+    }
+
+    fn is_depthwise(&self) -> bool {
+        self.channels == 1 && self.taps() <= MOST_TAPS
+    }
+
+    /// Whether patches are the strip as it is.
+    fn is_strip(&self, division: &Int8Division) -> bool {
+        let plain = self.rows.is_plain() && self.columns.is_plain() && self.channels.is_multiple_of(CELL);
+        plain && self.columns.output.is_multiple_of(division.across)
+    }
+
+    fn division(&self) -> Int8Division {
+        let most = (MOST_BYTES / self.pitch().max(1)).clamp(16, MOST_WINDOWS);
+        let across = self.columns.output.min(most).max(1);
+        let lines = (most / across).clamp(1, self.rows.output.max(1));
+        let span = |axis: &Axis, windows: usize| (windows - 1) * axis.stride + (axis.taps - 1) * axis.dilation + 1;
+        let (down, wide) = (self.rows.output.div_ceil(lines), self.columns.output.div_ceil(across));
+        Int8Division {
+            lines,
+            across,
+            height: span(&self.rows, lines),
+            width: span(&self.columns, across),
+            down,
+            wide,
+            splits: self.images * self.groups * down * wide < ENOUGH_ITEMS,
+        }
+    }
+
+    /// Products of a group.
+    fn parts(&self) -> usize {
+        self.filters.div_ceil(FILTERS)
+    }
+
+    fn part(&self, number: usize) -> Range<usize> {
+        number * FILTERS..((number + 1) * FILTERS).min(self.filters)
+    }
+
+    /// A product of so many windows and filters, of data with these sizes or none.
+    fn product<'a>(
+        &self,
+        (m, n): (usize, usize),
+        a: Matrix<'a, u8>,
+        b: Matrix<'a, u8>,
+        packed_b: Option<&'a BytePanels>,
+    ) -> Int8Product<'a> {
+        Int8Product {
+            m,
+            n,
+            k: self.pitch(),
+            a,
+            transpose_a: false,
+            signed_a: false,
+            b,
+            transpose_b: true,
+            packed_b,
+            zero_a: self.zero_x + if self.signed { 128 } else { 0 },
+            zero_b: self.zero_w,
+            rule: Rule { alpha: 1.0, beta: 0.0, offset: Offset::Fixed(0) },
+        }
+    }
+
+    /// Bytes of the strip, the patches, the sums, the elements, the filters of a product that are not packed, and the
+    /// product's own scratch memory.
+    fn room(&self, isa: Isa, packed: Option<&Int8Filters>) -> [usize; 6] {
+        let division = self.division();
+        let (most, filters) = (division.lines * division.across, FILTERS.min(self.filters));
+        let none = Matrix::dense(&[], 0, 0);
+        let last = |all: usize, size: usize| all - (all.div_ceil(size) - 1) * size;
+        let lines = [division.lines, last(self.rows.output, division.lines)];
+        let across = [division.across, last(self.columns.output, division.across)];
+        let mut own = 0;
+        for m in lines.into_iter().flat_map(|lines| across.map(|across| lines * across)) {
+            for part in [0, self.parts() - 1] {
+                let panels = packed.map(|packed| &packed.0[part]);
+                own = own.max(self.product((m, self.part(part).len()), none, none, panels).scratch_bytes(isa));
+            }
+        }
+        let patches = if self.is_strip(&division) && packed.is_some() { 0 } else { most * self.pitch() };
+        let strip = if packed.is_some() { division.height * division.width * self.channels } else { 0 };
+        let weights = if packed.is_some() { 0 } else { filters * self.pitch() };
+        // Patches are read in whole registers.
+        [strip + ALIGNMENT, patches + ALIGNMENT, most * filters * 4, most * filters * self.element(), weights, own]
+            .map(|bytes| bytes.next_multiple_of(ALIGNMENT))
+    }
+
+    /// Lines of a depthwise item, their rows, and the numbers of a widened row and of a phase of it.
+    fn depthwise(&self) -> (usize, usize, usize, usize) {
+        let Axis { taps, stride, dilation, output, .. } = self.columns;
+        let phase = ((output - 1) * stride + (taps - 1) * dilation + 1).div_ceil(stride);
+        let row = phase * stride;
+        let most = (ROW_BYTES / (2 * row)).max(1);
+        let under = (self.rows.taps - 1) * self.rows.dilation + 1;
+        let lines = (most.saturating_sub(under) / self.rows.stride + 1).min(self.rows.output);
+        (lines, (lines - 1) * self.rows.stride + under, row, phase)
+    }
+
+    /// Scratch memory per slot, in bytes.
+    pub fn scratch_bytes(&self, isa: Isa, packed: Option<&Int8Filters>) -> usize {
+        if self.windows() * self.filters == 0 {
+            return 0;
+        }
+        if self.is_depthwise() {
+            let (_, under, row, _) = self.depthwise();
+            return (under * row * size_of::<i16>()).next_multiple_of(ALIGNMENT)
+                + self.columns.output * size_of::<i32>();
+        }
+        self.room(isa, packed).iter().sum()
+    }
+
+    /// Estimated time on one thread.
+    pub fn cost_ns(&self, isa: Isa) -> u64 {
+        let none = Matrix::dense(&[], 0, 0);
+        let count = (self.images * self.groups) as u64;
+        if self.is_depthwise() {
+            return count * (self.filters * self.windows() * (self.taps() + 2)) as u64 / 4;
+        }
+        let product = self.product((self.windows(), self.filters), none, none, None).cost_ns(isa);
+        count * (product + (self.windows() * (self.depth() / 8 + self.filters)) as u64)
+    }
+
+    /// Packs filters, [groups * filters, channels * taps]; `None` if they are read as they are.
+    pub fn packed(&self, isa: Isa, weights: &[u8]) -> Result<Option<Int8Filters>> {
+        let (depth, pitch, taps) = (self.depth(), self.pitch(), self.taps());
+        if self.is_depthwise() || weights.is_empty() {
+            return Ok(None);
+        }
+        assert_eq!(weights.len(), self.groups * self.filters * depth);
+        let mut all = Vec::with_capacity(self.groups * self.parts());
+        for (group, part) in (0..self.groups).flat_map(|group| (0..self.parts()).map(move |part| (group, part))) {
+            let filters = self.part(part);
+            // What fills the last cell is a weight of 0.
+            let mut rows = vec![self.zero_w as u8; filters.len() * pitch];
+            for (filter, row) in filters.zip(rows.chunks_exact_mut(pitch)) {
+                let from = &weights[(group * self.filters + filter) * depth..][..depth];
+                for (channel, taps_of) in from.chunks_exact(taps).enumerate() {
+                    taps_of.iter().enumerate().for_each(|(tap, &weight)| row[tap * self.channels + channel] = weight);
+                }
+            }
+            let count = rows.len() / pitch;
+            all.push(pack(isa, Matrix::dense(&rows, count, pitch), pitch, count, true)?);
+        }
+        Ok(Some(Int8Filters(all)))
+    }
+
+    fn flip(&self) -> u8 {
+        if self.signed { 128 } else { 0 }
+    }
+
+    /// Copies what lies under some windows into a strip, [rows, columns, channels].
+    fn strip(&self, isa: Isa, x: &[u8], windows: &WindowBlock, division: &Int8Division, to: &mut [u8]) {
+        let (height, width) = (self.rows.input, self.columns.input);
+        let (channels, pitch) = (self.channels, division.width * self.channels);
+        let turn = TileTranspose::of(isa, 1).expect("bytes are turned on every level");
+        let first = (windows.columns.start * self.columns.stride) as isize - self.columns.before as isize;
+        let under =
+            (windows.columns.len() - 1) * self.columns.stride + (self.columns.taps - 1) * self.columns.dilation + 1;
+        let inside =
+            first.max(0).min(width as isize) as usize..(first + under as isize).clamp(0, width as isize) as usize;
+        let begin = (inside.start as isize - first) as usize;
+        let lines = (windows.rows.len() - 1) * self.rows.stride + (self.rows.taps - 1) * self.rows.dilation + 1;
+        for (line, to) in to.chunks_exact_mut(pitch).take(lines).enumerate() {
+            let row = (windows.rows.start * self.rows.stride + line).wrapping_sub(self.rows.before);
+            if row >= height || inside.is_empty() {
+                to.fill(self.zero_x as u8);
+            } else {
+                to[..begin * channels].fill(self.zero_x as u8);
+                let end = (begin + inside.len()) * channels;
+                to[end..under * channels].fill(self.zero_x as u8);
+                let from = x[row * width + inside.start..].as_ptr();
+                assert!((channels - 1) * height * width + row * width + inside.end <= x.len());
+                let (from, to) =
+                    ((from, (height * width) as isize), (to[begin * channels..].as_mut_ptr(), channels as isize));
+                // SAFETY: the level is supported; a stretch of a row of each channel, which is inside of x, and as many
+                // places of the strip, each with all channels.
+                unsafe { turn.run(from, to, channels, inside.len()) };
+            }
+            if self.signed {
+                to[..under * channels].iter_mut().for_each(|byte| *byte ^= 128);
+            }
+        }
+    }
+
+    /// Copies the patches of a block from its strip, (tap, channel).
+    fn patches(&self, windows: &WindowBlock, division: &Int8Division, strip: &[u8], to: &mut [u8]) {
+        let (channels, pitch) = (self.channels, self.pitch());
+        let run = if self.columns.dilation == 1 { self.columns.taps } else { 1 };
+        let mut rows = to.chunks_exact_mut(pitch);
+        for (line, column) in windows.places() {
+            let Some(row) = rows.next() else { return };
+            let mut parts = row.chunks_exact_mut(run * channels);
+            for down in 0..self.rows.taps {
+                let at = (line * self.rows.stride + down * self.rows.dilation) * division.width
+                    + column * self.columns.stride;
+                for across in (0..self.columns.taps).step_by(run) {
+                    let from = (at + across * self.columns.dilation) * channels;
+                    if let Some(part) = parts.next() {
+                        part.copy_from_slice(&strip[from..from + run * channels]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gathers the patches of a block from x, (channel, tap).
+    fn gathered(&self, x: &[u8], windows: &WindowBlock, to: &mut [u8]) {
+        let (height, width) = (self.rows.input, self.columns.input);
+        let padding = self.zero_x as u8 ^ self.flip();
+        let mut rows = to.chunks_exact_mut(self.pitch());
+        for (line, column) in windows.places() {
+            let Some(row) = rows.next() else { return };
+            for (at, byte) in row[..self.depth()].iter_mut().enumerate() {
+                let (channel, tap) = (at / self.taps(), at % self.taps());
+                let down = self.rows.element(windows.rows.start + line, tap / self.columns.taps);
+                let across = self.columns.element(windows.columns.start + column, tap % self.columns.taps);
+                *byte = match (down, across) {
+                    (Some(down), Some(across)) => x[(channel * height + down) * width + across] ^ self.flip(),
+                    _ => padding,
+                };
+            }
+        }
+    }
+
+    /// Computes all images of `x` into the output, [images * groups * filters, windows], in regions of `site`, which
+    /// has `scratch_bytes` per slot.
+    pub fn compute(
+        &self,
+        isa: Isa,
+        x: &[u8],
+        weights: Int8Weights<'_>,
+        scaled: &Scaled<'_>,
+        out: BytesMut<'_>,
+        site: &dyn Site,
+    ) -> Result<()> {
+        let (windows, all) = (self.windows(), self.groups * self.filters);
+        let plane = self.rows.input * self.columns.input;
+        assert_eq!(x.len(), self.images * self.groups * self.channels * plane, "{self:?}");
+        assert!(out.len() >= self.images * all * windows * self.element(), "{self:?}");
+        assert!(scaled.scales.is_none_or(|scales| scales.len() == all), "{self:?}");
+        assert!(scaled.bias.is_none_or(|bias| bias.len() == all), "{self:?}");
+        let packed = match weights {
+            Int8Weights::Packed(packed) => {
+                assert_eq!(packed.0.len(), self.groups * self.parts());
+                Some(packed)
+            }
+            Int8Weights::Plain(plain) => {
+                assert_eq!(plain.len(), all * self.depth());
+                None
+            }
+        };
+        check_scratch(site, self.scratch_bytes(isa, packed));
+        let out = OutputAddress(out.data());
+        if let (Int8Weights::Plain(weights), true) = (weights, self.is_depthwise()) {
+            return self.each_alone(isa, x, weights, scaled, &out, site);
+        }
+        let (division, room) = (self.division(), self.room(isa, packed));
+        let parts = self.parts();
+        let split = if division.splits { parts } else { 1 };
+        let items = self.images * self.groups * division.down * division.wide * split;
+        let cost_ns = self.cost_ns(isa) as f32 / items as f32;
+        site.parallel_for(&Span { items, cost_ns, coarse: true, ..Span::default() }, &|claim| {
+            let mut address = site.scratch(claim.slot());
+            let [strip, patches, sums, elements, rows, own] = room.map(|bytes| {
+                let at = address;
+                address = address.wrapping_add(bytes);
+                // SAFETY: a part of the slot's scratch memory, which is initialised.
+                unsafe { std::slice::from_raw_parts_mut(at, bytes) }
+            });
+            let (alone, out) = (Alone::new(own), &out);
+            for item in claim.begin()..claim.end() {
+                let (part, block) = (item % split, item / split);
+                let (across, down) = (block % division.wide, block / division.wide % division.down);
+                let number = block / division.wide / division.down;
+                let group = number % self.groups;
+                let x = &x[number * self.channels * plane..][..self.channels * plane];
+                let block = WindowBlock {
+                    rows: down * division.lines..((down + 1) * division.lines).min(self.rows.output),
+                    columns: across * division.across..((across + 1) * division.across).min(self.columns.output),
+                };
+                let m = block.rows.len() * block.columns.len();
+                let is_strip = packed.is_some() && self.is_strip(&division);
+                match packed {
+                    Some(_) => self.strip(isa, x, &block, &division, strip),
+                    None => self.gathered(x, &block, patches),
+                }
+                if packed.is_some() && !is_strip {
+                    self.patches(&block, &division, strip, patches);
+                }
+                let a = Matrix::dense(if is_strip { &*strip } else { &*patches }, m, self.pitch());
+                for part in if division.splits { part..part + 1 } else { 0..parts } {
+                    let filters = self.part(part);
+                    let (n, first) = (filters.len(), group * self.filters + filters.start);
+                    let (none, pitch) = (Matrix::dense(&[], 0, 0), self.pitch());
+                    let (b, panels) = match weights {
+                        Int8Weights::Packed(packed) => (none, Some(&packed.0[group * parts + part])),
+                        Int8Weights::Plain(weights) => {
+                            for (filter, row) in rows.chunks_exact_mut(pitch).take(n).enumerate() {
+                                let from = &weights[(first + filter) * self.depth()..][..self.depth()];
+                                row[..from.len()].copy_from_slice(from);
+                                row[from.len()..].fill(self.zero_w as u8);
+                            }
+                            (Matrix::dense(rows, n, pitch), None)
+                        }
+                    };
+                    // SAFETY: a part of the slot's scratch memory, aligned as that is, and large enough.
+                    let c = unsafe { MatrixMut::new(sums.as_mut_ptr().cast::<i32>(), m, n, n) };
+                    compute(isa, &self.product((m, n), a, b, panels), c, &alone)?;
+                    let scaled = Scaled {
+                        scales: scaled.scales.map(|scales| &scales[first..][..n]),
+                        bias: scaled.bias.map(|bias| &bias[first..][..n]),
+                        ..*scaled
+                    };
+                    let size = self.element();
+                    let turn = TileTranspose::of(isa, size).expect("elements are turned on every level");
+                    // SAFETY: the sums of each window become as many elements; each line of windows of each filter is
+                    // inside of the output, and no other item has it. The level is supported.
+                    unsafe {
+                        for row in 0..m {
+                            let sums = sums.as_ptr().cast::<i32>().add(row * n);
+                            line_with(isa, &scaled, sums, n, elements.as_mut_ptr().add(row * n * size));
+                        }
+                        let to = (number / self.groups * self.groups * self.filters + first) * windows;
+                        for (i, line) in block.rows.clone().enumerate() {
+                            let from = elements.as_ptr().add(i * block.columns.len() * n * size);
+                            let at = to + line * self.columns.output + block.columns.start;
+                            let to = out.0.add(at * size);
+                            let (from_stride, to_stride) = ((n * size) as isize, (windows * size) as isize);
+                            turn.run((from, from_stride), (to, to_stride), block.columns.len(), n);
+                        }
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Depthwise: sums of shifted rows, filter by filter.
+    fn each_alone(
+        &self,
+        isa: Isa,
+        x: &[u8],
+        weights: &[u8],
+        scaled: &Scaled<'_>,
+        out: &OutputAddress,
+        site: &dyn Site,
+    ) -> Result<()> {
+        let (windows, taps) = (self.windows(), self.taps());
+        if windows * self.filters == 0 {
+            return Ok(());
+        }
+        let (height, width) = (self.rows.input, self.columns.input);
+        let (lines, under, row, phase) = self.depthwise();
+        let blocks = self.rows.output.div_ceil(lines);
+        let items = self.images * self.groups * blocks;
+        let cost_ns = self.cost_ns(isa) as f32 / items as f32;
+        site.parallel_for(&Span { items, cost_ns, ..Span::default() }, &|claim| {
+            let memory = site.scratch(claim.slot());
+            let begin = (under * row * size_of::<i16>()).next_multiple_of(ALIGNMENT);
+            // SAFETY: the slot's scratch memory, which is initialised, as `scratch_bytes` divides it.
+            let (wide, sums) = unsafe {
+                (
+                    std::slice::from_raw_parts_mut(memory.cast::<i16>(), under * row),
+                    std::slice::from_raw_parts_mut(memory.add(begin).cast::<i32>(), self.columns.output),
+                )
+            };
+            for item in claim.begin()..claim.end() {
+                let (block, number) = (item % blocks, item / blocks);
+                let x = &x[number * height * width..][..height * width];
+                let first = block * lines;
+                let count = lines.min(self.rows.output - first);
+                for (i, to) in wide.chunks_exact_mut(row).enumerate() {
+                    let line = (first * self.rows.stride + i).wrapping_sub(self.rows.before);
+                    let from = if line < height { &x[line * width..][..width] } else { &[] };
+                    let Axis { stride, before, .. } = self.columns;
+                    levels::on(
+                        isa,
+                        Widened { from, to, phase, stride, before, zero: self.zero_x, signed: self.signed },
+                    );
+                }
+                for (filter, line) in (0..self.filters).flat_map(|f| (0..count).map(move |line| (f, line))) {
+                    let channel = number % self.groups * self.filters + filter;
+                    let weights = &weights[channel * taps..][..taps];
+                    sums.fill(0);
+                    for (tap, &weight) in weights.iter().enumerate() {
+                        let (down, across) = (tap / self.columns.taps, tap % self.columns.taps * self.columns.dilation);
+                        let at = (line * self.rows.stride + down * self.rows.dilation) * row;
+                        let at = at + across % self.columns.stride * phase + across / self.columns.stride;
+                        let weight = i32::from(weight as i8) - self.zero_w;
+                        levels::on(isa, Shifted { x: &wide[at..][..sums.len()], weight, sums });
+                    }
+                    let factor =
+                        f64::from(scaled.scale) * scaled.scales.map_or(1.0, |scales| f64::from(scales[channel]));
+                    let bias = scaled.bias.map_or(0, |bias| bias[channel]);
+                    let to = (number / self.groups * self.groups * self.filters + channel) * windows;
+                    let to = (to + (first + line) * self.columns.output) * self.element();
+                    // SAFETY: a row of the output, which no other item has.
+                    unsafe { row_with(isa, scaled, (factor, bias), sums, out.0.add(to)) };
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Windows of an item.
+#[derive(Clone, Debug)]
+struct WindowBlock {
+    rows: Range<usize>,
+    columns: Range<usize>,
+}
+
+impl WindowBlock {
+    /// Line and column of each window, from the first one of the block.
+    fn places(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let (rows, columns) = (self.rows.len(), self.columns.len());
+        (0..rows).flat_map(move |row| (0..columns).map(move |column| (row, column)))
+    }
+}
+
+/// A row, less its zero point, in phases; 0 in the padding.
+struct Widened<'a> {
+    from: &'a [u8],
+    to: &'a mut [i16],
+    phase: usize,
+    stride: usize,
+    before: usize,
+    zero: i32,
+    signed: bool,
+}
+
+impl LevelLoop for Widened<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Widened { from, to, phase, stride, before, zero, signed } = self;
+        let zero = zero as i16;
+        to.fill(0);
+        if stride == 1 {
+            let to = to.iter_mut().skip(before).zip(from);
+            match signed {
+                true => to.for_each(|(to, &x)| *to = i16::from(x as i8) - zero),
+                false => to.for_each(|(to, &x)| *to = i16::from(x) - zero),
+            }
+            return;
+        }
+        for (i, &x) in from.iter().enumerate() {
+            let (at, which) = ((i + before) / stride, (i + before) % stride);
+            if at < phase {
+                to[which * phase + at] = if signed { i16::from(x as i8) } else { i16::from(x) } - zero;
+            }
+        }
+    }
+}
+
+/// Sums += weight * x.
+struct Shifted<'a> {
+    x: &'a [i16],
+    weight: i32,
+    sums: &'a mut [i32],
+}
+
+impl LevelLoop for Shifted<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.sums.iter_mut().zip(self.x).for_each(|(sum, &x)| *sum += self.weight * i32::from(x));
+    }
+}
