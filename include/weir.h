@@ -2240,7 +2240,16 @@ typedef enum weir_compile_flags {
    * Results are the same if the device computes the same; weir_program_report has the numbers offered and taken, and
    * the reasons.
    */
-  WEIR_COMPILE_NO_REGIONS = 8
+  WEIR_COMPILE_NO_REGIONS = 8,
+  /**
+   * Elementwise nodes stay apart. Without it, an activation or a sum on a cpu engine whose input is a matrix product
+   * or a convolution of weir's, and which alone reads it, becomes the end of that node (its activation, its bias or
+   * its addend), also inside of branches and loops: one node of the program with the names of both, "conv1+relu1".
+   * Large elementwise nodes behind one another become one, which goes over memory once. Results are the same bit by
+   * bit, but for which NaN a sum of two NaN is; weir_program_report has the nodes, and the reasons for others that
+   * stay apart.
+   */
+  WEIR_COMPILE_NO_FUSION = 16
 } weir_compile_flags;
 
 /**

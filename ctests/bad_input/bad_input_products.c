@@ -13,16 +13,18 @@ static void rows_of_conv(void) {
     CHECK_OK(weir_kernel_create_conv(good.engine, NULL, NULL, &conv));
     weir_kernel_release(conv);
 
-    desc = sane, desc.flags = 2;
-    ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->flags has unknown bits 0x2");
+    desc = sane, desc.flags = 4;
+    ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->flags has unknown bits 0x4");
     desc = sane, desc.data_layout = 1;
     ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->data_layout is 1, which is no weir_");
     desc = sane, desc.weights_layout = 7;
     ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->weights_layout is 7, which is no weir_");
     desc = sane, desc.padding = 2;
     ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->padding is 2, which is no weir_");
-    desc = sane, desc.activation = 6;
-    ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->activation is 6, which is no weir_");
+    desc = sane, desc.activation = 11;
+    ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->activation is 11, which is no weir_");
+    desc = sane, desc.activation = WEIR_ACTIVATION_SWISH, desc.alpha = desc.beta = 1;
+    ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->beta is 1, but the activation does not have it");
     desc = sane, desc.groups = -1;
     ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), RANGE, "desc->groups is -1, expected 0 to");
     desc = sane, desc.strides[1] = -3;
@@ -107,8 +109,8 @@ static void rows_of_packed_weights(void) {
     ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)), INVALID, "desc->weights: expected packed_weights, got a tensor");
     matmul.weights = weights, matmul.flags = WEIR_MATMUL_TRANSPOSE_B;
     ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)), INVALID, "desc->weights are packed, and WEIR_MATMUL_TRANSPOSE_B is set");
-    matmul.flags = 0, matmul.activation = 9;
-    ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)), INVALID, "desc->activation is 9");
+    matmul.flags = 0, matmul.activation = 19;
+    ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)), INVALID, "desc->activation is 19");
     matmul.activation = 0, matmul.reserved = 1;
     ROW(weir_kernel_create_matmul, (good.engine, &matmul, NULL, NEW(kernel)), INVALID, "desc->reserved is 1");
 

@@ -307,9 +307,46 @@ void put_anything(array *out, size_t i) {
     out->hi[i] = -1;
 }
 
-double activated(weir_activation activation, double x, double *error) {
-    double y = x;
+static int parameters_of(weir_activation activation) {
     switch (activation) {
+    case WEIR_ACTIVATION_LEAKY_RELU: case WEIR_ACTIVATION_SWISH: return 1;
+    case WEIR_ACTIVATION_CLIP: case WEIR_ACTIVATION_HARDSIGMOID: case WEIR_ACTIVATION_HARDSWISH: return 2;
+    default: return 0;
+    }
+}
+
+void draw_activation(draws *d, weir_activation *activation, float *alpha, float *beta) {
+    static const float usual[] = {0, 1, -1, 0.5f, 2, 0.25f, 0.2f, 1 / 6.0f};
+    if (draw_once_in(d, 3)) *activation = (weir_activation)draw_int(d, 0, WEIR_ACTIVATION_HARDSWISH);
+    if (draw_once_in(d, 60)) *activation = (weir_activation)draw_int(d, 0, WEIR_ACTIVATION_HARDSWISH + 2);
+    if (parameters_of(*activation) > 0 || draw_once_in(d, 80)) *alpha = usual[draw_bits(d) % 8];
+    if (parameters_of(*activation) > 1 || draw_once_in(d, 80)) *beta = draw_once_in(d, 4) ? INFINITY : usual[draw_bits(d) % 8];
+    if (*activation != WEIR_ACTIVATION_CLIP && isinf(*beta)) *beta = 0.5f;
+    if (draw_once_in(d, 100)) *alpha = NAN;
+}
+
+bool is_activation(weir_activation activation, float alpha, float beta) {
+    int parameters = parameters_of(activation);
+    if (activation > WEIR_ACTIVATION_HARDSWISH || isnan(alpha) || isnan(beta)) return false;
+    return (parameters > 0 || alpha == 0) && (parameters > 1 || beta == 0);
+}
+
+static double between(double x, double low, double high) {
+    double least = x < low ? low : x;
+    return least > high ? high : least;
+}
+
+double activated(weir_activation activation, float alpha, float beta, double x, double *error) {
+    double y = x, a = alpha, b = beta;
+    switch (activation) {
+    case WEIR_ACTIVATION_LEAKY_RELU: y = x < 0 ? a * x : x, *error *= fmax(1, fabs(a)); break;
+    case WEIR_ACTIVATION_CLIP: return between(x, a, b);
+    case WEIR_ACTIVATION_SWISH: y = x / (1 + exp(-a * x)), *error *= 1 + fabs(a); break;
+    case WEIR_ACTIVATION_HARDSIGMOID: y = between(a * x + b, 0, 1), *error *= fmax(1, fabs(a)); break;
+    case WEIR_ACTIVATION_HARDSWISH:
+        y = x * between(a * x + b, 0, 1);
+        *error = *error * (1 + fabs(a * x)) + fabs(a) * *error * *error + 1e-6 * fabs(b * x);
+        break;
     case WEIR_ACTIVATION_RELU: return x < 0 ? 0 : x;
     case WEIR_ACTIVATION_GELU_ERF: y = x / 2 * erfc(-x / sqrt(2)); break;
     case WEIR_ACTIVATION_GELU_TANH: y = x / 2 * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x))); break;

@@ -164,8 +164,11 @@ array *add_output(problem *p, weir_tensor_desc desc);
 void put(array *out, size_t i, double x, double error);
 void put_anything(array *out, size_t i);
 
-/* An activation, and how much farther an error of x goes in it. */
-double activated(weir_activation activation, double x, double *error);
+/* The members of a description that name an activation; whether they do; and the activation of x, and how much farther an
+ * error of x goes in it. */
+void draw_activation(draws *d, weir_activation *activation, float *alpha, float *beta);
+bool is_activation(weir_activation activation, float alpha, float beta);
+double activated(weir_activation activation, float alpha, float beta, double x, double *error);
 
 void *fuzz_alloc(size_t bytes); /* until the end of the case */
 /* Memory that ends where nobody may touch, until somebody asks for the same region. */

@@ -30,8 +30,7 @@ static void draw_matmul(problem *p) {
     weir_dtype type = draw_once_in(p->d, 2) ? WEIR_F32 : DRAW_OF(p->d, FLOATS);
     *desc = (weir_matmul_desc){.struct_size = sizeof *desc, .flags = draw_bits(p->d) & 31};
     if (draw_once_in(p->d, 2)) desc->flags &= ~(uint64_t)(WEIR_MATMUL_BIAS | WEIR_MATMUL_SUM);
-    if (draw_once_in(p->d, 3)) desc->activation = (weir_activation)draw_int(p->d, 0, 5);
-    if (draw_once_in(p->d, 60)) desc->activation = (weir_activation)draw_int(p->d, 0, 7);
+    draw_activation(p->d, &desc->activation, &desc->alpha, &desc->beta);
     if (draw_once_in(p->d, 60)) desc->flags |= 128;
     p->packs = draw_once_in(p->d, 4);
     if (p->packs && !draw_once_in(p->d, 30)) desc->flags &= ~(uint64_t)WEIR_MATMUL_TRANSPOSE_B;
@@ -61,7 +60,7 @@ static verdict solve_matmul(problem *p) {
     const weir_matmul_desc *desc = &p->desc.matmul;
     bool ta = desc->flags & WEIR_MATMUL_TRANSPOSE_A, tb = desc->flags & WEIR_MATMUL_TRANSPOSE_B;
     bool has_bias = desc->flags & WEIR_MATMUL_BIAS, has_sum = desc->flags & WEIR_MATMUL_SUM;
-    if (desc->flags > 63 || desc->activation > WEIR_ACTIVATION_TANH) return REFUSED;
+    if (desc->flags > 63 || !is_activation(desc->activation, desc->alpha, desc->beta)) return REFUSED;
     if (p->packs && tb) return REFUSED;
     if (p->num_in != 2u + has_bias + has_sum) return REFUSED;
     weir_dtype type = p->in[0].desc.dtype, of_c = desc->flags & WEIR_MATMUL_F32_RESULT ? WEIR_F32 : type;
@@ -97,7 +96,7 @@ static verdict solve_matmul(problem *p) {
         if (bias) y += bias->v[column], size += fabs(bias->v[column]);
         if (sum) y += sum->v[i], size += fabs(sum->v[i]);
         double error = (double)(k + 4) * 0x1p-24 * size;
-        y = activated(desc->activation, y, &error);
+        y = activated(desc->activation, desc->alpha, desc->beta, y, &error);
         put(out, i, y, error);
     }
     return RIGHT;

@@ -59,8 +59,9 @@ static void draw_conv(problem *p) {
     weir_conv_desc *desc = &p->desc.conv;
     bool image = draw_once_in(p->d, 2);
     *desc = (weir_conv_desc){.struct_size = sizeof *desc, .flags = draw_bits(p->d) & 1};
+    if (draw_once_in(p->d, 3)) desc->flags |= WEIR_CONV_SUM;
     desc->padding = draw_once_in(p->d, 4) ? WEIR_PADDING_REFLECT : WEIR_PADDING_ZERO;
-    desc->activation = draw_once_in(p->d, 3) ? (weir_activation)draw_int(p->d, 0, 5) : 0;
+    draw_activation(p->d, &desc->activation, &desc->alpha, &desc->beta);
     draw_steps(p->d, image ? 2 : 1, desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, 3);
     int64_t groups = draw_once_in(p->d, 2) ? 1 : draw_int(p->d, 1, draw_once_in(p->d, 5) ? 40 : 4);
     int64_t most = groups > 4 ? 3 : draw_once_in(p->d, 5) ? 40 : 5;
@@ -79,19 +80,28 @@ static void draw_conv(problem *p) {
     }
     add_input(p, shaped(WEIR_F32, image ? 4 : 3, x), NORMAL);
     add_input(p, shaped(WEIR_F32, image ? 4 : 3, w), NORMAL);
-    if (desc->flags) add_input(p, vector_desc(w[0]), NORMAL);
+    if (desc->flags & WEIR_CONV_BIAS) add_input(p, vector_desc(w[0]), NORMAL);
+    if (!(desc->flags & WEIR_CONV_SUM)) return;
+    int64_t dims[4] = {x[0], w[0]};
+    line l = ONE;
+    const steps all = {desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, desc->padding == WEIR_PADDING_REFLECT};
+    for (int i = 2; i < (image ? 4 : 3); i++) dims[i] = fill_line(&l, x[i], w[i], i - 2, &all) ? l.count : 1;
+    if (draw_once_in(p->d, 60)) dims[2]++;
+    add_input(p, shaped(draw_once_in(p->d, 60) ? WEIR_F16 : WEIR_F32, image ? 4 : 3, dims), NORMAL);
 }
 
 static verdict solve_conv(problem *p) {
     const weir_conv_desc *desc = &p->desc.conv;
     int64_t groups = desc->groups == 0 ? 1 : desc->groups;
-    if (p->num_in != 2 + desc->flags || groups < 1 || desc->padding > 1 || desc->activation > 5) return REFUSED;
+    bool has_bias = desc->flags & WEIR_CONV_BIAS, has_sum = desc->flags & WEIR_CONV_SUM;
+    if (p->num_in != 2u + has_bias + has_sum || groups < 1 || desc->padding > 1) return REFUSED;
+    if (!is_activation(desc->activation, desc->alpha, desc->beta)) return REFUSED;
     if (!in_steps(desc->strides) || !in_steps(desc->dilations)) return REFUSED;
     const weir_tensor_desc *x = &p->in[0].desc, *w = &p->in[1].desc;
     bool image = x->rank == 4;
     for (size_t i = 0; i < p->num_in; i++) if (p->in[i].desc.dtype != WEIR_F32) return REFUSED;
     if ((x->rank != 3 && !image) || w->rank != x->rank || x->dims[1] % groups != 0 || w->dims[0] % groups != 0) return REFUSED;
-    if (w->dims[1] != x->dims[1] / groups || (desc->flags && !is_shape(&p->in[2].desc, WEIR_F32, 1, w->dims[0]))) return REFUSED;
+    if (w->dims[1] != x->dims[1] / groups || (has_bias && !is_shape(&p->in[2].desc, WEIR_F32, 1, w->dims[0]))) return REFUSED;
     if (x->dims[1] == 0 || w->dims[0] == 0) return EITHER;
     line rows = ONE, columns;
     bool reflects = desc->padding == WEIR_PADDING_REFLECT;
@@ -100,6 +110,8 @@ static verdict solve_conv(problem *p) {
     if (image && !fill_line(&rows, x->dims[2], w->dims[2], 0, &all)) return REFUSED;
     if (!fill_line(&columns, x->dims[x->rank - 1], w->dims[x->rank - 1], image ? 1 : 0, &all)) return REFUSED;
     int64_t dims[4] = {x->dims[0], w->dims[0], image ? rows.count : columns.count, columns.count};
+    const array *sum = has_sum ? &p->in[2 + has_bias] : NULL;
+    for (uint32_t i = 0; sum && i < x->rank; i++) if (sum->desc.rank != x->rank || sum->desc.dims[i] != dims[i]) return REFUSED;
     array *out = add_output(p, shaped(WEIR_F32, x->rank, dims));
     if (out == NULL) return EITHER;
     int64_t channels = w->dims[1], filters = w->dims[0] / groups;
@@ -107,7 +119,7 @@ static verdict solve_conv(problem *p) {
     for (size_t i = 0; i < out->n; i++) {
         int64_t column = (int64_t)i % columns.count, row = (int64_t)i / columns.count % rows.count;
         int64_t plane_no = (int64_t)i / columns.count / rows.count, o = plane_no % w->dims[0], image_no = plane_no / w->dims[0];
-        double y = desc->flags ? p->in[2].v[o] : 0, size = fabs(y);
+        double y = has_bias ? p->in[2].v[o] : 0, size = fabs(y);
         for (int64_t c = 0; c < channels; c++) {
             const double *plane = vx + (image_no * x->dims[1] + o / filters * channels + c) * rows.size * columns.size;
             for (int64_t r = 0; r < rows.taps; r++) {
@@ -119,8 +131,9 @@ static verdict solve_conv(problem *p) {
                 }
             }
         }
-        double error = (double)(channels * rows.taps * columns.taps + 4) * 0x1p-24 * size;
-        y = activated(desc->activation, y, &error);
+        if (sum) y += sum->v[i], size += fabs(sum->v[i]);
+        double error = (double)(channels * rows.taps * columns.taps + 5) * 0x1p-24 * size;
+        y = activated(desc->activation, desc->alpha, desc->beta, y, &error);
         put(out, i, y, error);
     }
     return RIGHT;
@@ -219,7 +232,7 @@ static void draw_conv_transpose(problem *p) {
     weir_conv_transpose_desc *desc = &p->desc.conv_transpose;
     bool image = draw_once_in(p->d, 2);
     *desc = (weir_conv_transpose_desc){.struct_size = sizeof *desc, .flags = draw_bits(p->d) & 1};
-    desc->activation = draw_once_in(p->d, 3) ? (weir_activation)draw_int(p->d, 0, 5) : 0;
+    draw_activation(p->d, &desc->activation, &desc->alpha, &desc->beta);
     draw_steps(p->d, image ? 2 : 1, desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, 2);
     int64_t groups = draw_once_in(p->d, 2) ? 1 : draw_int(p->d, 1, 4);
     int64_t most = draw_once_in(p->d, 5) ? 20 : 4;
@@ -239,7 +252,8 @@ static void draw_conv_transpose(problem *p) {
 static verdict solve_conv_transpose(problem *p) {
     const weir_conv_transpose_desc *desc = &p->desc.conv_transpose;
     int64_t groups = desc->groups == 0 ? 1 : desc->groups;
-    if (p->num_in != 2 + desc->flags || groups < 1 || desc->activation > 5) return REFUSED;
+    if (p->num_in != 2 + desc->flags || groups < 1) return REFUSED;
+    if (!is_activation(desc->activation, desc->alpha, desc->beta)) return REFUSED;
     if (!in_steps(desc->strides) || !in_steps(desc->dilations)) return REFUSED;
     const weir_tensor_desc *x = &p->in[0].desc, *w = &p->in[1].desc;
     bool image = x->rank == 4;
@@ -281,7 +295,7 @@ static verdict solve_conv_transpose(problem *p) {
         }
     }
     for (size_t i = 0; i < out->n; i++) {
-        double error = 2e-6 * sizes[i] + 1e-9, y = activated(desc->activation, sums[i], &error);
+        double error = 2e-6 * sizes[i] + 1e-9, y = activated(desc->activation, desc->alpha, desc->beta, sums[i], &error);
         put(out, i, y, error);
     }
     return RIGHT;

@@ -26,7 +26,11 @@ typedef enum weir_packed_weights_flags {
   WEIR_PACKED_WEIGHTS_TRANSPOSED = 1
 } weir_packed_weights_flags;
 
-/** A function applied to each element of a result before it is stored. */
+/**
+ * A function applied to each element of a result before it is stored, with the parameters alpha (a) and beta (b) of
+ * the operator's descriptor where the formula names them. The result has the bits that weir_kernel_create_eltwise
+ * makes of the stored sum, if that is f32. On CUDA engines those with parameters are UNIMPLEMENTED.
+ */
 typedef enum weir_activation_value {
   /** Nothing. */
   WEIR_ACTIVATION_NONE = 0,
@@ -39,7 +43,17 @@ typedef enum weir_activation_value {
   /** 1 / (1 + e^-x). */
   WEIR_ACTIVATION_SIGMOID = 4,
   /** Hyperbolic tangent. */
-  WEIR_ACTIVATION_TANH = 5
+  WEIR_ACTIVATION_TANH = 5,
+  /** x where x >= 0, else a x: the leaky rectifier. */
+  WEIR_ACTIVATION_LEAKY_RELU = 6,
+  /** min(max(x, a), b): b for all x if a > b. Either may be an infinity. */
+  WEIR_ACTIVATION_CLIP = 7,
+  /** x / (1 + e^(-a x)); SiLU with a = 1. */
+  WEIR_ACTIVATION_SWISH = 8,
+  /** min(max(a x + b, 0), 1). */
+  WEIR_ACTIVATION_HARDSIGMOID = 9,
+  /** x min(max(a x + b, 0), 1). */
+  WEIR_ACTIVATION_HARDSWISH = 10
 } weir_activation_value;
 
 /** Flags of weir_matmul_desc. */
@@ -103,6 +117,10 @@ typedef struct weir_matmul_desc {
    * orientation was fixed when the weights were packed.
    */
   weir_packed_weights *weights;
+  /** A parameter of the activation; 0 if it has none. */
+  float alpha;
+  /** A second one; 0 if it has none. */
+  float beta;
 } weir_matmul_desc;
 
 /**
@@ -1334,7 +1352,9 @@ typedef enum weir_padding_value {
 /** Flags of weir_conv_desc. */
 typedef enum weir_conv_flags {
   /** A third input, bias[O], is added to each channel. */
-  WEIR_CONV_BIAS = 1
+  WEIR_CONV_BIAS = 1,
+  /** The last input, of the shape of the output, is added. UNIMPLEMENTED on CUDA engines. */
+  WEIR_CONV_SUM = 2
 } weir_conv_flags;
 
 /** Flags of weir_conv_int8_desc. */
@@ -1446,14 +1466,16 @@ typedef uint32_t weir_padding;
 /**
  * Convolution of signals [N, C, W] or images [N, C, H, W] in f32: each element of output channel o is the sum, over
  * the input channels of its group and the taps of the window, of weights times elements (a cross-correlation: nothing
- * is mirrored), plus the bias, then the activation.
+ * is mirrored), plus the bias, plus the addend, then the activation. The sum of products and bias has the bits that a
+ * convolution without addend and activation stores.
  *
  * Padding of zeros is multiplied like other elements. From 32 channels and filters of a group and 7 x 7 windows on,
  * windows of 3 x 3 without a stride are computed by Winograd's F(2 x 2, 3 x 3): an infinity or a NaN then may make NaN
  * of elements of the output up to one away from those whose windows have it.
  *
- * Inputs: x; weights [O, C / groups, KW] or [O, C / groups, KH, KW]; with WEIR_CONV_BIAS bias[O]. Output: [N, O, OW]
- * or [N, O, OH, OW], where OW = (W + begin + end - ((KW - 1) * dilation + 1)) / stride + 1, rounded down.
+ * Inputs: x; weights [O, C / groups, KW] or [O, C / groups, KH, KW]; with WEIR_CONV_BIAS bias[O]; with WEIR_CONV_SUM
+ * addend. Output: [N, O, OW] or [N, O, OH, OW], where OW = (W + begin + end - ((KW - 1) * dilation + 1)) / stride + 1,
+ * rounded down.
  *
  * Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
  */
@@ -1480,6 +1502,10 @@ typedef struct weir_conv_desc {
   int64_t padding_begin[2];
   /** Elements of padding behind the last one. */
   int64_t padding_end[2];
+  /** A parameter of the activation; 0 if it has none. */
+  float alpha;
+  /** A second one; 0 if it has none. */
+  float beta;
 } weir_conv_desc;
 
 /**
@@ -1557,6 +1583,10 @@ typedef struct weir_conv_transpose_desc {
   int64_t padding_end[2];
   /** Elements that the output has more behind: what a stride of the convolution left over. */
   int64_t more[2];
+  /** A parameter of the activation; 0 if it has none. */
+  float alpha;
+  /** A second one; 0 if it has none. */
+  float beta;
 } weir_conv_transpose_desc;
 
 /** A kind of pooling: one of enum weir_pooling_op_value. */

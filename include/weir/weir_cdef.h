@@ -552,7 +552,8 @@ typedef enum weir_compile_flags {
   WEIR_COMPILE_ALLOW_ABSENT = 1,
   WEIR_COMPILE_STATISTICS = 2,
   WEIR_COMPILE_NO_DEVICE_CONTROL = 4,
-  WEIR_COMPILE_NO_REGIONS = 8
+  WEIR_COMPILE_NO_REGIONS = 8,
+  WEIR_COMPILE_NO_FUSION = 16
 } weir_compile_flags;
 typedef enum weir_segments_value {
   WEIR_SEGMENTS_TIMED = 0,
@@ -833,7 +834,12 @@ typedef enum weir_activation_value {
   WEIR_ACTIVATION_GELU_ERF = 2,
   WEIR_ACTIVATION_GELU_TANH = 3,
   WEIR_ACTIVATION_SIGMOID = 4,
-  WEIR_ACTIVATION_TANH = 5
+  WEIR_ACTIVATION_TANH = 5,
+  WEIR_ACTIVATION_LEAKY_RELU = 6,
+  WEIR_ACTIVATION_CLIP = 7,
+  WEIR_ACTIVATION_SWISH = 8,
+  WEIR_ACTIVATION_HARDSIGMOID = 9,
+  WEIR_ACTIVATION_HARDSWISH = 10
 } weir_activation_value;
 typedef enum weir_matmul_flags {
   WEIR_MATMUL_TRANSPOSE_A = 1,
@@ -857,6 +863,8 @@ typedef struct weir_matmul_desc {
   weir_activation activation;
   uint32_t reserved;
   weir_packed_weights *weights;
+  float alpha;
+  float beta;
 } weir_matmul_desc;
 typedef struct weir_matmul_int8_desc {
   size_t struct_size;
@@ -1297,7 +1305,8 @@ typedef enum weir_padding_value {
   WEIR_PADDING_REFLECT = 1
 } weir_padding_value;
 typedef enum weir_conv_flags {
-  WEIR_CONV_BIAS = 1
+  WEIR_CONV_BIAS = 1,
+  WEIR_CONV_SUM = 2
 } weir_conv_flags;
 typedef enum weir_conv_int8_flags {
   WEIR_CONV_INT8_BIAS = 1,
@@ -1361,6 +1370,8 @@ typedef struct weir_conv_desc {
   int64_t dilations[2];
   int64_t padding_begin[2];
   int64_t padding_end[2];
+  float alpha;
+  float beta;
 } weir_conv_desc;
 typedef struct weir_conv_int8_desc {
   size_t struct_size;
@@ -1388,6 +1399,8 @@ typedef struct weir_conv_transpose_desc {
   int64_t padding_begin[2];
   int64_t padding_end[2];
   int64_t more[2];
+  float alpha;
+  float beta;
 } weir_conv_transpose_desc;
 typedef uint32_t weir_pooling_op;
 typedef struct weir_pooling_desc {

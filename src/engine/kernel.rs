@@ -198,6 +198,12 @@ impl BoundKernel {
         BoundKernel::create_as(Ref::clone(engine), Arc::clone(&self.kernel), identity, &options)
     }
 
+    /// The same with another function on the processor, for a program: name and cost stay.
+    pub fn with_kernel(&self, kernel: Arc<dyn Kernel>) -> Result<Ref<BoundKernel>> {
+        let options = KernelOptions { name: self.name.to_string(), cost_ns: self.cost_ns };
+        BoundKernel::create(Ref::clone(&self.engine), kernel, &options)
+    }
+
     /// The device's form; `None` where the host executes it.
     pub fn on_device(&self) -> Option<&Arc<dyn DeviceKernel>> {
         self.on_device.as_ref()

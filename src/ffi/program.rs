@@ -19,6 +19,7 @@ const ALLOW_ABSENT: u64 = weir_compile_flags::WEIR_COMPILE_ALLOW_ABSENT as u64;
 const STATISTICS: u64 = weir_compile_flags::WEIR_COMPILE_STATISTICS as u64;
 const NO_DEVICE_CONTROL: u64 = weir_compile_flags::WEIR_COMPILE_NO_DEVICE_CONTROL as u64;
 const NO_REGIONS: u64 = weir_compile_flags::WEIR_COMPILE_NO_REGIONS as u64;
+const NO_FUSION: u64 = weir_compile_flags::WEIR_COMPILE_NO_FUSION as u64;
 const TIMED: u32 = weir_segments_value::WEIR_SEGMENTS_TIMED as u32;
 const NEVER: u32 = weir_segments_value::WEIR_SEGMENTS_NEVER as u32;
 const ALWAYS: u32 = weir_segments_value::WEIR_SEGMENTS_ALWAYS as u32;
@@ -79,7 +80,8 @@ unsafe fn compile_options(options: *const weir_compile_options) -> Result<Compil
     let Some(told) = unsafe { versioned::read_opt(options, "options") }? else {
         return Ok(CompileOptions::default());
     };
-    let bits = flags(told.flags, ALLOW_ABSENT | STATISTICS | NO_DEVICE_CONTROL | NO_REGIONS, "options->flags")?;
+    let known = ALLOW_ABSENT | STATISTICS | NO_DEVICE_CONTROL | NO_REGIONS | NO_FUSION;
+    let bits = flags(told.flags, known, "options->flags")?;
     // SAFETY: as demanded of the caller.
     let blocking_pool = unsafe { handle::share_opt(told.blocking_threadpool, "options->blocking_threadpool") }?;
     if blocking_pool.as_ref().is_some_and(|pool| !pool.can_spawn()) {
@@ -121,6 +123,7 @@ unsafe fn compile_options(options: *const weir_compile_options) -> Result<Compil
         without_trial,
         without_device_control: bits & NO_DEVICE_CONTROL != 0,
         without_regions: bits & NO_REGIONS != 0,
+        without_fusion: bits & NO_FUSION != 0,
     })
 }
 
@@ -143,7 +146,8 @@ pub unsafe extern "C" fn weir_program_get_options(
             flags: bit(options.allow_absent, ALLOW_ABSENT)
                 | bit(options.statistics, STATISTICS)
                 | bit(options.without_device_control, NO_DEVICE_CONTROL)
-                | bit(options.without_regions, NO_REGIONS),
+                | bit(options.without_regions, NO_REGIONS)
+                | bit(options.without_fusion, NO_FUSION),
             hop_ns: match options.hop_ns {
                 None => 0,
                 Some(0) => WEIR_HOP_NONE,

@@ -13,7 +13,7 @@ use super::builder::Graph;
 use super::carry::compiled::Compiled;
 use super::carry::device::ProgramDevices;
 use super::compile::facts::CompileFacts;
-use super::compile::layout::{BYTES_PER_NODE, compile, folded};
+use super::compile::layout::{BYTES_PER_NODE, compile, folded, fused};
 use super::compile::place;
 use super::compile::raise;
 use super::observe::saved_costs;
@@ -23,6 +23,7 @@ use super::run::program::Program;
 use crate::base::{Error, Object, Ref, Result};
 use crate::engine::Engine;
 use crate::memory::heap;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 impl Program {
@@ -58,9 +59,9 @@ impl Program {
         let parts = PartialPrograms::new(contents, &engines, options)?;
         facts.placement = placed.placement.clone();
         let verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent, &mut answers)?;
-        let (contents, folded) =
-            folded(&placed.contents, verified, &placed.engines, options, &mut facts, &mut answers)?;
-        let (mut compiled, mut facts) = compile(&contents, &folded, placed.engines.clone(), options, facts)?;
+        let folded = folded(&placed.contents, verified, &placed.engines, options, &mut facts, &mut answers)?;
+        let (contents, verified) = fused(folded, &placed.engines, options, &mut facts, &mut answers)?;
+        let (mut compiled, mut facts) = compile(&contents, &verified, placed.engines.clone(), options, facts)?;
         facts.choices = choices;
         compiled.frames = placed.frames();
         Ok(Object::shared(Program::new(compiled, placed.into_devices(), facts, parts)))
@@ -75,7 +76,8 @@ impl Program {
         mut facts: CompileFacts,
         answers: &mut Answers,
     ) -> Result<Ref<Program>> {
-        let (contents, verified) = folded(contents, verified, &engines, options, &mut facts, answers)?;
+        let folded = folded(contents, verified, &engines, options, &mut facts, answers)?;
+        let (contents, verified) = fused(folded, &engines, options, &mut facts, answers)?;
         let parts = PartialPrograms::new(&contents, &engines, options)?;
         let (compiled, facts) = compile(&contents, &verified, engines, options, facts)?;
         Ok(Object::shared(Program::new(compiled, ProgramDevices::default(), facts, parts)))
@@ -123,7 +125,10 @@ fn compile_part(
         Some(placed) => {
             facts.placement = placed.placement.clone();
             verified = verify::verify(&placed.contents, &placed.engines, options.allow_absent, &mut answers)?;
-            let (mut compiled, facts) = compile(&placed.contents, &verified, placed.engines.clone(), options, facts)?;
+            // As in the whole program, where a node of the host's is to be found by its name.
+            let placed_part = (Cow::Borrowed(&placed.contents), verified);
+            let (contents, verified) = fused(placed_part, &placed.engines, options, &mut facts, &mut answers)?;
+            let (mut compiled, facts) = compile(&contents, &verified, placed.engines.clone(), options, facts)?;
             compiled.frames = placed.frames();
             (compiled, facts, placed.into_devices())
         }

@@ -9,6 +9,7 @@ mod call;
 mod completion;
 mod context;
 mod effect;
+mod epilogue;
 mod issuer;
 mod stop;
 pub mod vector;
@@ -17,6 +18,7 @@ pub use call::KernelCall;
 pub use completion::{Caller, Completion, Pending, Rest};
 pub use context::{Frame, Kept, KernelContext, Outputs, RunContext, Scratch, settled};
 pub use effect::Effect;
+pub use epilogue::{EpilogueStep, OtherShape};
 pub use issuer::Issuer;
 pub use stop::{Attached, BeginOutcome, NEVER, Stop, Stoppable};
 
@@ -74,6 +76,22 @@ pub trait Kernel: Send + Sync {
     /// The reads and writes of its calls besides their tensors. A kernel with effects is called in every run.
     fn effects(&self) -> &[Effect] {
         &[]
+    }
+
+    /// The dimension of an input that an open dimension of an output always is (`Operator::dim_from`).
+    fn dim_from(&self, _inputs: &[Desc], _output: usize, _dim: usize) -> [Option<(usize, usize)>; 2] {
+        [None; 2]
+    }
+
+    /// The step that it is at the end of the kernel that makes its input `position`, for a compile that joins the two.
+    fn as_epilogue(&self, _inputs: &[Desc], _position: usize) -> Option<EpilogueStep> {
+        None
+    }
+
+    /// A kernel that does the same for these inputs, and then one step more, with the bits that the step makes of the
+    /// result.
+    fn with_epilogue(&self, _step: EpilogueStep, _inputs: &[Desc]) -> Option<Arc<dyn Kernel>> {
+        None
     }
 
     /// The same kernel with the objects that it names resolved, for a program: its calls then use pointers. `None` if

@@ -113,13 +113,27 @@ impl Operator for Binary {
 
     fn new(desc: &mut weir_binary_desc, _: Option<PackedShape>) -> Result<Binary> {
         reserved(desc.reserved)?;
-        let op = value_of!("op", desc.op, weir_binary_op_value {
-            WEIR_BINARY_ADD, WEIR_BINARY_SUB, WEIR_BINARY_MUL, WEIR_BINARY_DIV, WEIR_BINARY_MIN, WEIR_BINARY_MAX,
-            WEIR_BINARY_POW, WEIR_BINARY_EQ, WEIR_BINARY_NE, WEIR_BINARY_LT, WEIR_BINARY_LE, WEIR_BINARY_GT,
-            WEIR_BINARY_GE, WEIR_BINARY_REM,
-        })?;
-        let (rounding, overflow) =
-            (weir_rounding_value::of(desc.rounding)?, weir_overflow_value::of(desc.overflow)?);
+        let op = value_of!(
+            "op",
+            desc.op,
+            weir_binary_op_value {
+                WEIR_BINARY_ADD,
+                WEIR_BINARY_SUB,
+                WEIR_BINARY_MUL,
+                WEIR_BINARY_DIV,
+                WEIR_BINARY_MIN,
+                WEIR_BINARY_MAX,
+                WEIR_BINARY_POW,
+                WEIR_BINARY_EQ,
+                WEIR_BINARY_NE,
+                WEIR_BINARY_LT,
+                WEIR_BINARY_LE,
+                WEIR_BINARY_GT,
+                WEIR_BINARY_GE,
+                WEIR_BINARY_REM,
+            }
+        )?;
+        let (rounding, overflow) = (weir_rounding_value::of(desc.rounding)?, weir_overflow_value::of(desc.overflow)?);
         Ok(Binary { op, rounding, overflow })
     }
 
@@ -145,6 +159,19 @@ impl Operator for Binary {
 
     fn num_inputs(&self) -> usize {
         2
+    }
+
+    fn dim_from(&self, inputs: &[Desc], _: usize, dim: usize) -> [Option<(usize, usize)>; 2] {
+        let rank = inputs.iter().map(|input| input.shape().len()).max().unwrap_or(0);
+        // Of a size that is not there, or 1, the other one decides.
+        let of = |input: usize| {
+            let at = (dim + inputs[input].shape().len()).checked_sub(rank)?;
+            (inputs[input].dims[at] != 1).then_some((input, at))
+        };
+        match (of(0), of(1)) {
+            (None, other) => [other, None],
+            both => both.into(),
+        }
     }
 
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {

@@ -48,6 +48,11 @@ impl Operator for Concat {
         self.inputs
     }
 
+    fn dim_from(&self, inputs: &[Desc], _: usize, dim: usize) -> [Option<(usize, usize)>; 2] {
+        let is_other = signature::axis(self.axis, &inputs[0]).is_ok_and(|axis| axis != dim);
+        [is_other.then_some((0, dim)), None]
+    }
+
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         let axis = signature::axis(self.axis, &inputs[0])?;
         let mut output = inputs[0];
@@ -60,9 +65,8 @@ impl Operator for Concat {
             }
             let sizes = output.dims.iter_mut().zip(input.dims).enumerate().filter(|(at, _)| *at != axis);
             sizes.for_each(|(_, (dim, size))| *dim = signature::known(*dim, size));
-            let more = || {
-                Error::out_of_range(format!("the inputs have more elements along axis {axis} than can be counted"))
-            };
+            let more =
+                || Error::out_of_range(format!("the inputs have more elements along axis {axis} than can be counted"));
             sum = match (sum, input.dims[axis]) {
                 (None, _) | (_, ANY_DIM) => None,
                 (Some(sum), size) => Some(sum.checked_add(size).ok_or_else(more)?),

@@ -7,7 +7,7 @@
 //! Chapter: Convolution.
 #![forbid(unsafe_code)]
 
-use super::activation::{self, weir_activation, weir_activation_value};
+use super::activation::{Activation, weir_activation};
 use super::axis::{Axis, EdgeMode};
 use super::check::{flags, value_of};
 use super::operator::{Operator, PackedShape, zeroed};
@@ -45,18 +45,22 @@ pub type weir_padding = u32;
 pub enum weir_conv_flags {
     /// A third input, bias[O], is added to each channel.
     WEIR_CONV_BIAS = 1,
+    /// The last input, of the shape of the output, is added. UNIMPLEMENTED on CUDA engines.
+    WEIR_CONV_SUM = 2,
 }
 
 /// Convolution of signals [N, C, W] or images [N, C, H, W] in f32: each element of output channel o is the sum, over
 /// the input channels of its group and the taps of the window, of weights times elements (a cross-correlation: nothing
-/// is mirrored), plus the bias, then the activation.
+/// is mirrored), plus the bias, plus the addend, then the activation. The sum of products and bias has the bits that a
+/// convolution without addend and activation stores.
 ///
 /// Padding of zeros is multiplied like other elements. From 32 channels and filters of a group and 7 x 7 windows on,
 /// windows of 3 x 3 without a stride are computed by Winograd's F(2 x 2, 3 x 3): an infinity or a NaN then may make NaN
 /// of elements of the output up to one away from those whose windows have it.
 ///
-/// Inputs: x; weights [O, C / groups, KW] or [O, C / groups, KH, KW]; with WEIR_CONV_BIAS bias[O]. Output: [N, O, OW]
-/// or [N, O, OH, OW], where OW = (W + begin + end - ((KW - 1) * dilation + 1)) / stride + 1, rounded down.
+/// Inputs: x; weights [O, C / groups, KW] or [O, C / groups, KH, KW]; with WEIR_CONV_BIAS bias[O]; with WEIR_CONV_SUM
+/// addend. Output: [N, O, OW] or [N, O, OH, OW], where OW = (W + begin + end - ((KW - 1) * dilation + 1)) / stride + 1,
+/// rounded down.
 ///
 /// Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
 #[repr(C)]
@@ -84,19 +88,25 @@ pub struct weir_conv_desc {
     pub padding_begin: [i64; 2],
     /// Elements of padding behind the last one.
     pub padding_end: [i64; 2],
+    /// A parameter of the activation; 0 if it has none.
+    pub alpha: f32,
+    /// A second one; 0 if it has none.
+    pub beta: f32,
 }
 
 /// The owner of the taps, in texts.
 const OF_FILTERS: &str = "of the filters (input 1)";
 
-/// Filters over windows, then the bias and the activation.
+/// Filters over windows, then the bias, the addend and the activation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Conv {
     pub windows: Windows,
     /// At least 1.
     pub groups: i64,
     pub bias: bool,
-    pub activation: weir_activation_value,
+    /// The last input, of the shape of the output, is added.
+    pub sum: bool,
+    pub activation: Activation,
 }
 
 impl Conv {
@@ -112,13 +122,14 @@ impl Operator for Conv {
     const DEFAULT: Option<weir_conv_desc> = Some(zeroed());
 
     fn new(desc: &mut weir_conv_desc, _: Option<PackedShape>) -> Result<Conv> {
-        let bias = flags(desc.flags, weir_conv_flags::WEIR_CONV_BIAS as u64, "desc->flags")? != 0;
+        use weir_conv_flags::*;
+        let bits = flags(desc.flags, WEIR_CONV_BIAS as u64 | WEIR_CONV_SUM as u64, "desc->flags")?;
+        let (bias, sum) = (bits & WEIR_CONV_BIAS as u64 != 0, bits & WEIR_CONV_SUM as u64 != 0);
         value_of!("data_layout", desc.data_layout, weir_data_layout_value { WEIR_LAYOUT_NCHW })?;
         value_of!("weights_layout", desc.weights_layout, weir_weights_layout_value { WEIR_LAYOUT_OIHW })?;
-        let padding = value_of!("padding", desc.padding, weir_padding_value {
-            WEIR_PADDING_ZERO, WEIR_PADDING_REFLECT,
-        })?;
-        let activation = activation::checked(desc.activation)?;
+        let padding =
+            value_of!("padding", desc.padding, weir_padding_value { WEIR_PADDING_ZERO, WEIR_PADDING_REFLECT })?;
+        let activation = Activation::checked(desc.activation, desc.alpha, desc.beta)?;
         check_step("desc->groups", desc.groups)?;
         desc.groups = desc.groups.max(1);
         let windows = Windows {
@@ -129,11 +140,20 @@ impl Operator for Conv {
             edge: if padding == weir_padding_value::WEIR_PADDING_ZERO { EdgeMode::Zero } else { EdgeMode::Reflect },
         };
         windows.check()?;
-        Ok(Conv { windows, groups: desc.groups, bias, activation })
+        Ok(Conv { windows, groups: desc.groups, bias, sum, activation })
     }
 
     fn num_inputs(&self) -> usize {
-        2 + usize::from(self.bias)
+        2 + usize::from(self.bias) + usize::from(self.sum)
+    }
+
+    fn dim_from(&self, inputs: &[Desc], _: usize, dim: usize) -> [Option<(usize, usize)>; 2] {
+        let from = match dim {
+            0 => Some((0, 0)),
+            1 => Some((1, 0)),
+            _ => self.windows.keeps(dim - 2, inputs[1].dims[dim]).then_some((0, dim)),
+        };
+        [from, None]
     }
 
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {
@@ -153,9 +173,15 @@ impl Operator for Conv {
             let expected = format!("a multiple of {} filters", self.groups);
             return Err(signature::mismatch("input", 1, &expected, weights));
         }
+        let bias = Desc::new(dtype::F32, &[filters]);
         if self.bias {
-            signature::check_fit("input", &[*x, pattern, Desc::new(dtype::F32, &[filters])], inputs)?;
+            signature::check_fit("input", &[*x, pattern, bias], &inputs[..3])?;
         }
-        self.windows.output(x, filters, &weights.shape()[2..], OF_FILTERS)
+        let output = self.windows.output(x, filters, &weights.shape()[2..], OF_FILTERS)?;
+        if self.sum {
+            let patterns = if self.bias { [*x, pattern, bias, output] } else { [*x, pattern, output, output] };
+            signature::check_fit("input", &patterns[..inputs.len()], inputs)?;
+        }
+        Ok(output)
     }
 }

@@ -6,7 +6,7 @@
 //! Chapter: Convolution.
 #![forbid(unsafe_code)]
 
-use super::activation::{self, weir_activation, weir_activation_value};
+use super::activation::{Activation, weir_activation};
 use super::axis::{Axis, EdgeMode};
 use super::check::{flags, value_of};
 use super::operator::{Operator, PackedShape, zeroed};
@@ -53,6 +53,10 @@ pub struct weir_conv_transpose_desc {
     pub padding_end: [i64; 2],
     /// Elements that the output has more behind: what a stride of the convolution left over.
     pub more: [i64; 2],
+    /// A parameter of the activation; 0 if it has none.
+    pub alpha: f32,
+    /// A second one; 0 if it has none.
+    pub beta: f32,
 }
 
 /// Elements times filters, added up in windows; then the bias and the activation.
@@ -63,7 +67,7 @@ pub struct ConvTranspose {
     /// At least 1.
     pub groups: i64,
     pub bias: bool,
-    pub activation: weir_activation_value,
+    pub activation: Activation,
 }
 
 impl ConvTranspose {
@@ -111,7 +115,7 @@ impl Operator for ConvTranspose {
         let flag = weir_conv_transpose_flags::WEIR_CONV_TRANSPOSE_BIAS as u64;
         let bias = flags(desc.flags, flag, "desc->flags")? != 0;
         value_of!("data_layout", desc.data_layout, weir_data_layout_value { WEIR_LAYOUT_NCHW })?;
-        let activation = activation::checked(desc.activation)?;
+        let activation = Activation::checked(desc.activation, desc.alpha, desc.beta)?;
         check_step("desc->groups", desc.groups)?;
         desc.groups = desc.groups.max(1);
         let windows = Windows {

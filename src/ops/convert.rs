@@ -83,6 +83,10 @@ impl Operator for Convert {
         })
     }
 
+    fn dim_from(&self, _: &[Desc], _: usize, dim: usize) -> [Option<(usize, usize)>; 2] {
+        [Some((0, dim)), None]
+    }
+
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         Desc { dtype: self.dtype, ..inputs[0] }.check_open()
     }

@@ -58,6 +58,10 @@ impl Operator for Cumsum {
         Ok(Cumsum { axis: axis(desc.axis)?, exclusive: has(WEIR_CUMSUM_EXCLUSIVE), reverse: has(WEIR_CUMSUM_REVERSE) })
     }
 
+    fn dim_from(&self, _: &[Desc], _: usize, dim: usize) -> [Option<(usize, usize)>; 2] {
+        [Some((0, dim)), None]
+    }
+
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         if ![dtype::F32, dtype::F16, dtype::BF16, dtype::S32, dtype::S64].contains(&inputs[0].dtype) {
             return Err(signature::mismatch("input", 0, "f32, f16, bf16, s32 or s64 elements", &inputs[0]));

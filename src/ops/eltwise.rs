@@ -6,6 +6,7 @@
 //! Chapter: Elementwise.
 #![forbid(unsafe_code)]
 
+use super::activation::{Activation, weir_activation_value};
 use super::check::{not_nan, reserved, value_of};
 use super::operator::{Operator, PackedShape};
 use super::signature;
@@ -115,7 +116,40 @@ pub struct Eltwise {
     pub beta: f32,
 }
 
+/// The activations, each with the function that it is.
+const ACTIVATIONS: [(weir_activation_value, weir_eltwise_op_value); 10] = {
+    use weir_activation_value::*;
+    use weir_eltwise_op_value::*;
+    [
+        (WEIR_ACTIVATION_RELU, WEIR_ELTWISE_RELU),
+        (WEIR_ACTIVATION_GELU_ERF, WEIR_ELTWISE_GELU_ERF),
+        (WEIR_ACTIVATION_GELU_TANH, WEIR_ELTWISE_GELU_TANH),
+        (WEIR_ACTIVATION_SIGMOID, WEIR_ELTWISE_SIGMOID),
+        (WEIR_ACTIVATION_TANH, WEIR_ELTWISE_TANH),
+        (WEIR_ACTIVATION_LEAKY_RELU, WEIR_ELTWISE_RELU),
+        (WEIR_ACTIVATION_CLIP, WEIR_ELTWISE_CLIP),
+        (WEIR_ACTIVATION_SWISH, WEIR_ELTWISE_SWISH),
+        (WEIR_ACTIVATION_HARDSIGMOID, WEIR_ELTWISE_HARDSIGMOID),
+        (WEIR_ACTIVATION_HARDSWISH, WEIR_ELTWISE_HARDSWISH),
+    ]
+};
+
 impl Eltwise {
+    /// The function of an activation; `None`: nothing is done.
+    pub fn of(activation: Activation) -> Option<Eltwise> {
+        let Activation { function, alpha, beta } = activation;
+        let (_, op) = ACTIVATIONS.iter().find(|(of, _)| *of == function)?;
+        Some(Eltwise { op: *op, alpha, beta })
+    }
+
+    /// The activation that is this function, if there is one.
+    pub fn activation(&self) -> Option<Activation> {
+        let Eltwise { op, alpha, beta } = *self;
+        let has = |parameters: usize| (parameters > 0 || alpha == 0.0) && (parameters > 1 || beta == 0.0);
+        let (function, _) = ACTIVATIONS.iter().find(|(function, of)| *of == op && has(function.parameters()))?;
+        Some(Activation { function: *function, alpha, beta })
+    }
+
     /// A function with its parameters; those that it has none of are 0.
     pub fn desc(op: weir_eltwise_op_value, alpha: f32, beta: f32) -> weir_eltwise_desc {
         weir_eltwise_desc { struct_size: size_of::<weir_eltwise_desc>(), op: op as u32, alpha, beta, reserved: 0 }
@@ -170,15 +204,46 @@ impl Operator for Eltwise {
     fn new(desc: &mut weir_eltwise_desc, _: Option<PackedShape>) -> Result<Eltwise> {
         let &mut weir_eltwise_desc { op, alpha, beta, reserved: zero, .. } = desc;
         reserved(zero)?;
-        let op = value_of!("op", op, weir_eltwise_op_value {
-            WEIR_ELTWISE_RELU, WEIR_ELTWISE_ELU, WEIR_ELTWISE_GELU_ERF, WEIR_ELTWISE_GELU_TANH, WEIR_ELTWISE_TANH,
-            WEIR_ELTWISE_SIGMOID, WEIR_ELTWISE_SWISH, WEIR_ELTWISE_EXP, WEIR_ELTWISE_LOG, WEIR_ELTWISE_SQRT,
-            WEIR_ELTWISE_SQUARE, WEIR_ELTWISE_ABS, WEIR_ELTWISE_NEG, WEIR_ELTWISE_CLIP, WEIR_ELTWISE_LINEAR,
-            WEIR_ELTWISE_POW, WEIR_ELTWISE_HARDSIGMOID, WEIR_ELTWISE_HARDSWISH, WEIR_ELTWISE_ROUND, WEIR_ELTWISE_MISH,
-            WEIR_ELTWISE_SOFTPLUS, WEIR_ELTWISE_ERF, WEIR_ELTWISE_FLOOR, WEIR_ELTWISE_CEIL, WEIR_ELTWISE_TRUNC,
-            WEIR_ELTWISE_SIGN, WEIR_ELTWISE_SIN, WEIR_ELTWISE_COS, WEIR_ELTWISE_TAN, WEIR_ELTWISE_ASIN,
-            WEIR_ELTWISE_ACOS, WEIR_ELTWISE_ATAN, WEIR_ELTWISE_SINH, WEIR_ELTWISE_COSH,
-        })?;
+        let op = value_of!(
+            "op",
+            op,
+            weir_eltwise_op_value {
+                WEIR_ELTWISE_RELU,
+                WEIR_ELTWISE_ELU,
+                WEIR_ELTWISE_GELU_ERF,
+                WEIR_ELTWISE_GELU_TANH,
+                WEIR_ELTWISE_TANH,
+                WEIR_ELTWISE_SIGMOID,
+                WEIR_ELTWISE_SWISH,
+                WEIR_ELTWISE_EXP,
+                WEIR_ELTWISE_LOG,
+                WEIR_ELTWISE_SQRT,
+                WEIR_ELTWISE_SQUARE,
+                WEIR_ELTWISE_ABS,
+                WEIR_ELTWISE_NEG,
+                WEIR_ELTWISE_CLIP,
+                WEIR_ELTWISE_LINEAR,
+                WEIR_ELTWISE_POW,
+                WEIR_ELTWISE_HARDSIGMOID,
+                WEIR_ELTWISE_HARDSWISH,
+                WEIR_ELTWISE_ROUND,
+                WEIR_ELTWISE_MISH,
+                WEIR_ELTWISE_SOFTPLUS,
+                WEIR_ELTWISE_ERF,
+                WEIR_ELTWISE_FLOOR,
+                WEIR_ELTWISE_CEIL,
+                WEIR_ELTWISE_TRUNC,
+                WEIR_ELTWISE_SIGN,
+                WEIR_ELTWISE_SIN,
+                WEIR_ELTWISE_COS,
+                WEIR_ELTWISE_TAN,
+                WEIR_ELTWISE_ASIN,
+                WEIR_ELTWISE_ACOS,
+                WEIR_ELTWISE_ATAN,
+                WEIR_ELTWISE_SINH,
+                WEIR_ELTWISE_COSH,
+            }
+        )?;
         for (i, (name, value)) in [("alpha", alpha), ("beta", beta)].into_iter().enumerate() {
             not_nan(name, value)?;
             if value != 0.0 && i >= Eltwise::facts(op).1 {
@@ -194,6 +259,10 @@ impl Operator for Eltwise {
 
     fn name(&self) -> &'static str {
         Eltwise::facts(self.op).0
+    }
+
+    fn dim_from(&self, _: &[Desc], _: usize, dim: usize) -> [Option<(usize, usize)>; 2] {
+        [Some((0, dim)), None]
     }
 
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {

@@ -58,6 +58,10 @@ impl Operator for Lrn {
         }
     }
 
+    fn dim_from(&self, _: &[Desc], _: usize, dim: usize) -> [Option<(usize, usize)>; 2] {
+        [Some((0, dim)), None]
+    }
+
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         signature::check_floats(inputs)?;
         signature::axis(1, &inputs[0])?;

@@ -7,7 +7,7 @@
 //! Chapter: Matrix products.
 #![forbid(unsafe_code)]
 
-use super::activation::{self, weir_activation, weir_activation_value};
+use super::activation::{Activation, weir_activation};
 use super::check::{flags, reserved};
 use super::operator::{Operator, PackedShape, Weights, zeroed};
 use super::signature;
@@ -36,6 +36,10 @@ pub struct weir_matmul_desc {
     /// B, packed from the type of A, in place of the input; NULL = B is an input. Excludes WEIR_MATMUL_TRANSPOSE_B: the
     /// orientation was fixed when the weights were packed.
     pub weights: *mut weir_packed_weights,
+    /// A parameter of the activation; 0 if it has none.
+    pub alpha: f32,
+    /// A second one; 0 if it has none.
+    pub beta: f32,
 }
 
 /// Flags of weir_matmul_desc.
@@ -68,7 +72,7 @@ pub struct Matmul {
     pub bias: bool,
     /// The last input, of the shape of C, is added.
     pub sum: bool,
-    pub activation: weir_activation_value,
+    pub activation: Activation,
     /// C is f32 even if A and B are not.
     pub wide: bool,
     pub tf32: bool,
@@ -133,7 +137,7 @@ impl Operator for Matmul {
             transpose_b: has(WEIR_MATMUL_TRANSPOSE_B),
             bias: has(WEIR_MATMUL_BIAS),
             sum: has(WEIR_MATMUL_SUM),
-            activation: activation::checked(desc.activation)?,
+            activation: Activation::checked(desc.activation, desc.alpha, desc.beta)?,
             wide: has(WEIR_MATMUL_F32_RESULT),
             tf32: has(WEIR_MATMUL_ALLOW_TF32),
             packed,
@@ -146,6 +150,19 @@ impl Operator for Matmul {
 
     fn num_inputs(&self) -> usize {
         self.operands() + usize::from(self.bias) + usize::from(self.sum)
+    }
+
+    fn dim_from(&self, inputs: &[Desc], _: usize, dim: usize) -> [Option<(usize, usize)>; 2] {
+        let (a, b) = (&inputs[0], &self.right(inputs));
+        let rank = a.shape().len();
+        let from = match () {
+            // One B for all: what comes before the columns is of A.
+            () if b.rank != 2 || dim + 2 == rank && self.transpose_a => None,
+            () if dim + 1 < rank => Some((0, dim)),
+            () if self.packed.is_some() => None,
+            () => Some((1, if self.transpose_b { 0 } else { 1 })),
+        };
+        [from, None]
     }
 
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {

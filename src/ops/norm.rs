@@ -95,9 +95,11 @@ impl Operator for Norm {
     fn new(desc: &mut weir_norm_desc, _: Option<PackedShape>) -> Result<Norm> {
         use weir_norm_flags::*;
         let bits = flags(desc.flags, WEIR_NORM_SCALE as u64 | WEIR_NORM_SHIFT as u64, "desc->flags")?;
-        let op = value_of!("op", desc.op, weir_norm_op_value {
-            WEIR_NORM_LAYER, WEIR_NORM_RMS, WEIR_NORM_BATCH, WEIR_NORM_GROUP,
-        })?;
+        let op = value_of!(
+            "op",
+            desc.op,
+            weir_norm_op_value { WEIR_NORM_LAYER, WEIR_NORM_RMS, WEIR_NORM_BATCH, WEIR_NORM_GROUP }
+        )?;
         let axis = axis(desc.axis)?;
         let (groups, epsilon) = (desc.groups as usize, desc.epsilon);
         if (op == weir_norm_op_value::WEIR_NORM_GROUP) != (groups > 0) {
@@ -122,6 +124,10 @@ impl Operator for Norm {
 
     fn num_inputs(&self) -> usize {
         self.first_affine() + usize::from(self.scale) + usize::from(self.shift)
+    }
+
+    fn dim_from(&self, _: &[Desc], _: usize, dim: usize) -> [Option<(usize, usize)>; 2] {
+        [Some((0, dim)), None]
     }
 
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {

@@ -96,9 +96,11 @@ impl Operator for Pooling {
     fn new(desc: &mut weir_pooling_desc, _: Option<PackedShape>) -> Result<Pooling> {
         let global = flags(desc.flags, weir_pooling_flags::WEIR_POOLING_GLOBAL as u64, "desc->flags")? != 0;
         value_of!("data_layout", desc.data_layout, weir_data_layout_value { WEIR_LAYOUT_NCHW })?;
-        let op = value_of!("op", desc.op, weir_pooling_op_value {
-            WEIR_POOLING_MAX, WEIR_POOLING_AVERAGE, WEIR_POOLING_AVERAGE_INSIDE,
-        })?;
+        let op = value_of!(
+            "op",
+            desc.op,
+            weir_pooling_op_value { WEIR_POOLING_MAX, WEIR_POOLING_AVERAGE, WEIR_POOLING_AVERAGE_INSIDE }
+        )?;
         let windows = Windows {
             strides: desc.strides,
             dilations: desc.dilations,
@@ -114,6 +116,11 @@ impl Operator for Pooling {
             return Err(Error::invalid(text));
         }
         Ok(Pooling { op, kernel: (!global).then_some(desc.kernel), windows })
+    }
+
+    fn dim_from(&self, _: &[Desc], _: usize, dim: usize) -> [Option<(usize, usize)>; 2] {
+        let keeps = |axis: usize| self.kernel.is_some_and(|kernel| self.windows.keeps(axis, kernel[axis]));
+        [(dim < 2 || keeps(dim - 2)).then_some((0, dim)), None]
     }
 
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {

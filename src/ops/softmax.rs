@@ -57,6 +57,10 @@ impl Operator for Softmax {
         if self.log { "log_softmax" } else { "softmax" }
     }
 
+    fn dim_from(&self, _: &[Desc], _: usize, dim: usize) -> [Option<(usize, usize)>; 2] {
+        [Some((0, dim)), None]
+    }
+
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         signature::check_floats(inputs)?;
         signature::axis(self.axis, &inputs[0])?;

@@ -71,6 +71,10 @@ impl Operator for Transpose {
         Ok(Transpose { rank: (rank > 0).then_some(rank), permutation })
     }
 
+    fn dim_from(&self, inputs: &[Desc], _: usize, dim: usize) -> [Option<(usize, usize)>; 2] {
+        [Some((0, self.order(inputs[0].shape().len())[dim])), None]
+    }
+
     fn output(&self, inputs: &[Desc]) -> Result<Desc> {
         let input = &inputs[0];
         if let Some(rank) = self.rank {

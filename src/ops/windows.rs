@@ -88,6 +88,12 @@ impl Windows {
         }
     }
 
+    /// Whether there are as many windows along an axis as elements.
+    pub(super) fn keeps(&self, axis: usize, taps: i64) -> bool {
+        let span = taps.saturating_sub(1).saturating_mul(self.dilations[axis].max(1));
+        taps > 0 && self.strides[axis] <= 1 && self.begin[axis] + self.end[axis] == span
+    }
+
     /// The output: N, channels, and the windows of each axis, as far as these are known.
     pub(super) fn output(&self, x: &Desc, channels: i64, taps: &[i64], of: &str) -> Result<Desc> {
         if x.rank == 3 && !self.is_of_signals() {

@@ -20,7 +20,7 @@ const PLAIN: Matmul = Matmul {
     transpose_b: false,
     bias: false,
     sum: false,
-    activation: Activation::WEIR_ACTIVATION_NONE,
+    activation: Activation::NONE,
     wide: false,
     tf32: false,
     packed: None,
@@ -73,7 +73,7 @@ fn finished(suite: &mut Suite, pair: &Pair, of: u32, [a, b]: [&Values; 2], c: &[
         let bias = whole(of_c, &[n as i64], (1, 9), seed + 1);
         let addend = whole(of_c, &dims, (-9, 9), seed + 2);
         let reference = (0..c.len()).map(|i| (c[i] + bias.x[i % n] + addend.x[i]).max(0.0)).collect();
-        let relu = Activation::WEIR_ACTIVATION_RELU;
+        let relu = Activation::RELU;
         let kernel = Builtin::new(Matmul { bias: true, sum: true, activation: relu, wide, ..PLAIN });
         let name = format!("{pair:?} {} finished, wide {wide}", dtype::name(of));
         // A row of one column can be below zero as a whole.

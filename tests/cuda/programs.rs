@@ -43,6 +43,8 @@ fn layer(engine: &Ref<Engine>, relu: bool) -> Ref<BoundKernel> {
         activation: activation as u32,
         reserved: 0,
         weights: std::ptr::null_mut(),
+        alpha: 0.0,
+        beta: 0.0,
     };
     bound::<Matmul>(engine, desc)
 }

@@ -64,6 +64,8 @@ pub fn read(device: &Device) -> Digits {
             activation: relu,
             reserved: 0,
             weights: std::ptr::null_mut(),
+            alpha: 0.0,
+            beta: 0.0,
         };
         value = graph.kernel(weir_kernel_create_matmul, &desc, &[value, weights, bias]);
     }

@@ -115,6 +115,8 @@ fn conv() -> weir_conv_desc {
         dilations: [0; 2],
         padding_begin: [0; 2],
         padding_end: [0; 2],
+        alpha: 0.0,
+        beta: 0.0,
     }
 }
 

@@ -219,6 +219,8 @@ fn windows(table: &mut Table) {
                 dilations: [0; 2],
                 padding_begin: [0; 2],
                 padding_end: [0; 2],
+                alpha: 0.0,
+                beta: 0.0,
             };
             let inputs = [&[any(x), any(weights)][..], &[any(&[4])][..bias as usize]].concat();
             let settings = if bias == 1 { "bias" } else { "" };
@@ -267,7 +269,15 @@ fn products(table: &mut Table) {
     ] {
         for activation in 0..6 {
             let size = size_of::<weir_matmul_desc>();
-            let desc = weir_matmul_desc { struct_size: size, flags, activation, reserved: 0, weights: none };
+            let desc = weir_matmul_desc {
+                struct_size: size,
+                flags,
+                activation,
+                reserved: 0,
+                weights: none,
+                alpha: 0.0,
+                beta: 0.0,
+            };
             let has_bias = flags & WEIR_MATMUL_BIAS as u64 != 0;
             let inputs = [&[any(&[2, 7]), any(&[7, 5])][..], &[any(&[5])][..has_bias.into()]].concat();
             table.case(("matmul", settings), weir_kernel_create_matmul, &desc, &inputs, 1, near(3e-5, 1.6e-2));

@@ -14,6 +14,8 @@ fn matmul(flags: &[weir_matmul_flags], activation: weir_activation_value) -> wei
         activation: activation as u32,
         reserved: 0,
         weights: std::ptr::null_mut(),
+        alpha: 0.0,
+        beta: 0.0,
     }
 }
 

@@ -46,6 +46,8 @@ fn run(conv: &Conv<'_>) -> String {
             dilations: conv.dilations,
             padding_begin: conv.begin,
             padding_end: conv.end,
+            alpha: 0.0,
+            beta: 0.0,
         };
         let mut inputs = vec![Tensor::random(dtype::F32, conv.x, 1), Tensor::random(dtype::F32, conv.weights, 2)];
         if bias {

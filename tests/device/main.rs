@@ -324,7 +324,7 @@ fn what_a_device_lacks_is_refused_by_name() {
         transpose_b: false,
         bias: false,
         sum: false,
-        activation: Activation::WEIR_ACTIVATION_NONE,
+        activation: Activation::NONE,
         wide: false,
         tf32: false,
         packed: None,

@@ -20,12 +20,12 @@ pub const PLAIN: Matmul = Matmul {
     transpose_b: false,
     bias: false,
     sum: false,
-    activation: Activation::WEIR_ACTIVATION_NONE,
+    activation: Activation::NONE,
     wide: false,
     tf32: false,
     packed: None,
 };
-const LAYER: Matmul = Matmul { bias: true, activation: Activation::WEIR_ACTIVATION_RELU, ..PLAIN };
+const LAYER: Matmul = Matmul { bias: true, activation: Activation::RELU, ..PLAIN };
 
 pub fn softmax(axis: i32) -> Builtin<Softmax> {
     Builtin::new(Softmax { axis, log: false })

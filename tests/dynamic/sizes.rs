@@ -37,7 +37,7 @@ const fn windows(padding: i64, strides: i64, dilations: i64) -> Windows {
 }
 
 fn conv(windows: Windows, groups: i64, bias: bool) -> Arc<dyn Kernel> {
-    Arc::new(Builtin::new(Conv { windows, groups, bias, activation: Activation::WEIR_ACTIVATION_RELU }))
+    Arc::new(Builtin::new(Conv { windows, groups, bias, sum: false, activation: Activation::RELU }))
 }
 
 fn pooling(op: weir_pooling_op_value, kernel: Option<[i64; 2]>, windows: Windows) -> Arc<dyn Kernel> {
@@ -274,7 +274,7 @@ fn cases() -> Vec<Case> {
                 more: [1, 0],
                 groups: 2,
                 bias: true,
-                activation: Activation::WEIR_ACTIVATION_RELU,
+                activation: Activation::RELU,
             }),
             &[(F32, &[v(0), is(4), v(2), v(3)]), (F32, &[is(4), v(1), is(3), is(3)]), (F32, &[Dim(1, 2, 0)])],
         ),

@@ -36,6 +36,10 @@ pub struct Matmul {
     /// B, packed from the type of A, in place of the input; `None` = B is an input. Excludes
     /// [`transpose_b`](Matmul::transpose_b): the orientation was fixed when the weights were packed.
     pub weights: Option<PackedWeights>,
+    /// A parameter of the activation; 0 if it has none.
+    pub alpha: f32,
+    /// A second one; 0 if it has none.
+    pub beta: f32,
 }
 
 impl Operator for Matmul {
@@ -53,6 +57,8 @@ impl Create for Matmul {
             activation: self.activation as u32,
             reserved: 0,
             weights: self.weights.as_ref().map_or(std::ptr::null_mut(), PackedWeights::raw),
+            alpha: self.alpha,
+            beta: self.beta,
         };
         // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
         check(unsafe { ffi::weir_kernel_create_matmul(engine, &raw const desc, std::ptr::null(), out) })
@@ -119,21 +125,24 @@ impl Create for MatmulInt8 {
 
 /// Convolution of signals \[N, C, W\] or images \[N, C, H, W\] in f32: each element of output channel o is the sum,
 /// over the input channels of its group and the taps of the window, of weights times elements (a cross-correlation:
-/// nothing is mirrored), plus the bias, then the activation.
+/// nothing is mirrored), plus the bias, plus the addend, then the activation. The sum of products and bias has the bits
+/// that a convolution without addend and activation stores.
 ///
 /// Padding of zeros is multiplied like other elements. From 32 channels and filters of a group and 7 x 7 windows on,
 /// windows of 3 x 3 without a stride are computed by Winograd's F(2 x 2, 3 x 3): an infinity or a NaN then may make NaN
 /// of elements of the output up to one away from those whose windows have it.
 ///
-/// Inputs: x; weights \[O, C / groups, KW\] or \[O, C / groups, KH, KW\]; with [`bias`](Conv::bias) bias\[O\]. Output:
-/// \[N, O, OW\] or \[N, O, OH, OW\], where OW = (W + begin + end - ((KW - 1) \* dilation + 1)) / stride + 1, rounded
-/// down.
+/// Inputs: x; weights \[O, C / groups, KW\] or \[O, C / groups, KH, KW\]; with [`bias`](Conv::bias) bias\[O\]; with
+/// [`sum`](Conv::sum) addend. Output: \[N, O, OW\] or \[N, O, OH, OW\], where OW = (W + begin + end - ((KW - 1) \*
+/// dilation + 1)) / stride + 1, rounded down.
 ///
 /// Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
 #[derive(Clone, Debug, Default)]
 pub struct Conv {
     /// A third input, bias\[O\], is added to each channel.
     pub bias: bool,
+    /// The last input, of the shape of the output, is added. UNIMPLEMENTED on CUDA engines.
+    pub sum: bool,
     /// How x and the output are ordered.
     pub data_layout: DataLayout,
     /// How the weights are ordered.
@@ -152,6 +161,10 @@ pub struct Conv {
     pub padding_begin: [i64; 2],
     /// Elements of padding behind the last one.
     pub padding_end: [i64; 2],
+    /// A parameter of the activation; 0 if it has none.
+    pub alpha: f32,
+    /// A second one; 0 if it has none.
+    pub beta: f32,
 }
 
 impl Operator for Conv {
@@ -162,7 +175,7 @@ impl Create for Conv {
     fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
         let desc = ffi::weir_conv_desc {
             struct_size: size_of::<ffi::weir_conv_desc>(),
-            flags: bits(&[(self.bias, 1)]),
+            flags: bits(&[(self.bias, 1), (self.sum, 2)]),
             data_layout: self.data_layout as u32,
             weights_layout: self.weights_layout as u32,
             padding: self.padding as u32,
@@ -172,6 +185,8 @@ impl Create for Conv {
             dilations: self.dilations,
             padding_begin: self.padding_begin,
             padding_end: self.padding_end,
+            alpha: self.alpha,
+            beta: self.beta,
         };
         // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
         check(unsafe { ffi::weir_kernel_create_conv(engine, &raw const desc, std::ptr::null(), out) })
@@ -276,6 +291,10 @@ pub struct ConvTranspose {
     pub padding_end: [i64; 2],
     /// Elements that the output has more behind: what a stride of the convolution left over.
     pub more: [i64; 2],
+    /// A parameter of the activation; 0 if it has none.
+    pub alpha: f32,
+    /// A second one; 0 if it has none.
+    pub beta: f32,
 }
 
 impl Operator for ConvTranspose {
@@ -295,6 +314,8 @@ impl Create for ConvTranspose {
             padding_begin: self.padding_begin,
             padding_end: self.padding_end,
             more: self.more,
+            alpha: self.alpha,
+            beta: self.beta,
         };
         // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
         check(unsafe { ffi::weir_kernel_create_conv_transpose(engine, &raw const desc, std::ptr::null(), out) })
@@ -1555,7 +1576,9 @@ impl Create for Nonzero {
     }
 }
 
-/// A function applied to each element of a result before it is stored.
+/// A function applied to each element of a result before it is stored, with the parameters alpha (a) and beta (b) of
+/// the operator's descriptor where the formula names them. The result has the bits that weir_kernel_create_eltwise
+/// makes of the stored sum, if that is f32. On CUDA engines those with parameters are UNIMPLEMENTED.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 #[repr(u32)]
@@ -1573,6 +1596,16 @@ pub enum Activation {
     Sigmoid = 4,
     /// Hyperbolic tangent.
     Tanh = 5,
+    /// x where x >= 0, else a x: the leaky rectifier.
+    LeakyRelu = 6,
+    /// min(max(x, a), b): b for all x if a > b. Either may be an infinity.
+    Clip = 7,
+    /// x / (1 + e^(-a x)); SiLU with a = 1.
+    Swish = 8,
+    /// min(max(a x + b, 0), 1).
+    Hardsigmoid = 9,
+    /// x min(max(a x + b, 0), 1).
+    Hardswish = 10,
 }
 
 /// Binary elementwise functions.

@@ -30,6 +30,8 @@ pub struct CompileOptions {
     pub without_device_control: bool,
     /// Whether devices are not offered groups of nodes to compile into one kernel.
     pub without_regions: bool,
+    /// Whether elementwise nodes stay apart from the nodes before them.
+    pub without_fusion: bool,
 }
 
 /// Whether an output of a kernel takes over the memory of an input.

@@ -1,6 +1,7 @@
 //! The facts of a program that only compile knows; all others can be seen in the plan.
 #![forbid(unsafe_code)]
 
+use super::fuse::Fusion;
 use super::place::choose::EngineChoice;
 use super::place::placer::Placement;
 use crate::graph::build::options::CompileOptions;
@@ -13,6 +14,8 @@ pub(in crate::graph) struct CompileFacts {
     pub graph_nodes: usize,
     pub dead_nodes: usize,
     pub folded: usize,
+    /// Nodes that could be done at the end of others, of the graph and of those inside of it.
+    pub fusions: Vec<Fusion>,
     pub parallel_edges: usize,
     /// Edges, for data or control, that others imply.
     pub implied_edges: usize,

@@ -2,6 +2,8 @@
 
 pub(in crate::graph) mod facts;
 pub(in crate::graph) mod fold;
+pub(in crate::graph) mod fuse;
 pub(in crate::graph) mod layout;
 pub(in crate::graph) mod place;
 pub(in crate::graph) mod raise;
+mod sizes;

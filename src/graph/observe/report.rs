@@ -93,6 +93,11 @@ fn facts(subject: &Subject<'_>) -> Vec<Group> {
                 ("program", "in the program", Count(nodes)),
                 ("dead", "left out: nothing depends on them", Count(done.dead_nodes)),
                 ("folded", "computed by compile", Count(done.folded)),
+                (
+                    "fused",
+                    "done at the end of others",
+                    Count(done.fusions.iter().filter(|fusion| fusion.why_not.is_none()).count()),
+                ),
                 ("copies", "added to copy a value into an output", Count(done.copies)),
                 ("slots", "in further slots of loops whose iterations overlap", Count(done.copied)),
             ],

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::broadcast::Broadcast;
+use super::chain::Chain;
 use super::{Builtin, BuiltinOperation, GRAIN, LEAST_NS, NS_PER_FLOAT, elements};
 use crate::base::{Desc, Result, dtype};
 use crate::device::Relation;
@@ -9,11 +10,12 @@ use crate::kernel::vector::binary::{self, Integer};
 use crate::kernel::vector::convert::{self, Stored};
 use crate::kernel::vector::elements::{Beside, Sides};
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::{KernelContext, Outputs};
+use crate::kernel::{EpilogueStep, Kernel, KernelContext, Outputs};
 use crate::memory::{Bf16, Bool, Element, F16};
 use crate::ops::{Binary, weir_binary_op_value as Op};
 use crate::threadpool::Span;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Block of elements that are gathered before the computation, for short rows and types other than f32.
 const BLOCK: usize = 512;
@@ -44,7 +46,7 @@ impl BinaryCall<'_, '_> {
         let BinaryCall { of, isa, dims, context, outputs } = self;
         let items = elements(outputs.desc(0));
         let sides = Beside::of(context, outputs, |i| elements(context.inputs()[i].desc()) != items)?;
-        let cost_ns = 3.0 * NS_PER_FLOAT * slowness(of.op, context.inputs()[0].desc());
+        let cost_ns = 3.0 * NS_PER_FLOAT * binary::slowness(of.op, context.inputs()[0].desc());
         let span = Span { items, cost_ns, grain: GRAIN, ..Span::default() };
         let work = BinaryPiece { of, isa, dims };
         context.parallel_into(&span, sides, |mut sides, claim| {
@@ -114,25 +116,22 @@ impl BinaryCall<'_, '_> {
     }
 }
 
-/// How much longer than moving the elements it takes.
-fn slowness(op: Op, of: &Desc) -> f32 {
-    let is_float = [dtype::F32, dtype::F16, dtype::BF16].contains(&of.dtype);
-    match op {
-        Op::WEIR_BINARY_POW => 60.0,
-        Op::WEIR_BINARY_REM => 30.0,
-        Op::WEIR_BINARY_DIV if !is_float => 10.0,
-        _ => 1.0,
-    }
-}
-
 impl BuiltinOperation for Builtin<Binary> {
     fn cost_ns(&self, inputs: &[Desc], output: &Desc) -> u64 {
         let all: usize = inputs.iter().chain([output]).map(elements).sum();
-        ((all as f32 * NS_PER_FLOAT * slowness(self.op, &inputs[0])) as u64).max(LEAST_NS)
+        ((all as f32 * NS_PER_FLOAT * binary::slowness(self.op, &inputs[0])) as u64).max(LEAST_NS)
     }
 
     fn in_place(&self) -> bool {
         !self.op.compares()
+    }
+
+    fn as_epilogue(&self, inputs: &[Desc], position: usize) -> Option<EpilogueStep> {
+        EpilogueStep::binary(**self, inputs, position)
+    }
+
+    fn with_epilogue(&self, step: EpilogueStep, inputs: &[Desc]) -> Option<Arc<dyn Kernel>> {
+        Chain::of(self.isa, EpilogueStep::binary(**self, inputs, 0)?, step, inputs)
     }
 
     fn comparison(&self) -> Option<Relation> {

@@ -6,10 +6,12 @@ use crate::base::desc::ANY_DIM;
 use crate::base::{Desc, Error, Result};
 use crate::kernel::vector::conv::{self, Data};
 use crate::kernel::vector::site::MatrixMut;
-use crate::kernel::{KernelContext, Outputs};
+use crate::kernel::{EpilogueStep, Kernel, KernelContext, OtherShape, Outputs};
 use crate::memory::Bytes;
+use crate::ops::weir_binary_op_value::WEIR_BINARY_ADD;
 use crate::ops::windows::MAX_STEP;
-use crate::ops::{Conv, Operator};
+use crate::ops::{Activation, Conv};
+use std::sync::Arc;
 
 impl Builtin<Conv> {
     /// The sizes for these inputs, or the reason why they do not fit.
@@ -30,6 +32,21 @@ impl Builtin<Conv> {
 impl BuiltinOperation for Builtin<Conv> {
     fn scratch_bytes(&self, inputs: &[Desc], _output: &Desc) -> usize {
         self.sizes(inputs).map_or(0, |sizes| conv::scratch_bytes(&sizes))
+    }
+
+    fn with_epilogue(&self, step: EpilogueStep, _: &[Desc]) -> Option<Arc<dyn Kernel>> {
+        if self.activation != Activation::NONE {
+            return None;
+        }
+        let operator = match step {
+            EpilogueStep::Unary(function) => Conv { activation: function.activation()?, ..**self },
+            EpilogueStep::Binary { of, other: OtherShape::Same, .. } if of.op == WEIR_BINARY_ADD && !self.sum => {
+                Conv { sum: true, ..**self }
+            }
+            // Some algorithms begin with the bias, which is not the same.
+            EpilogueStep::Binary { .. } => return None,
+        };
+        Some(Arc::new(self.with_operator(operator)))
     }
 
     fn prepared(&self, inputs: &[Desc], constants: &[Option<Bytes<'_>>]) -> Result<Option<Self>> {
@@ -53,7 +70,7 @@ impl BuiltinOperation for Builtin<Conv> {
     }
 
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
-        let mut inputs = [*context.inputs()[0].desc(); 3];
+        let mut inputs = [*context.inputs()[0].desc(); 4];
         for (desc, view) in inputs.iter_mut().zip(context.inputs()) {
             *desc = *view.desc();
         }
@@ -69,6 +86,7 @@ impl BuiltinOperation for Builtin<Conv> {
             weights: input(context, 1),
             packed: self.filters.iter().find(|packed| conv::fits(self.isa, &sizes, packed)),
             bias: self.bias.then(|| input(context, 2)),
+            addend: self.sum.then(|| input(context, self.num_inputs() - 1)),
         };
         conv::compute(&sizes, &data, MatrixMut::output(out, rows, all / rows), context)
     }

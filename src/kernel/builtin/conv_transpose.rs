@@ -5,8 +5,9 @@ use super::{Builtin, BuiltinOperation, LEAST_NS, elements, input};
 use crate::base::{Desc, Result};
 use crate::kernel::vector::site::MatrixMut;
 use crate::kernel::vector::transposed::{self, TransposedShape};
-use crate::kernel::{KernelContext, Outputs};
-use crate::ops::{ConvTranspose, Operator};
+use crate::kernel::{EpilogueStep, Kernel, KernelContext, Outputs};
+use crate::ops::{Activation, ConvTranspose};
+use std::sync::Arc;
 
 impl Builtin<ConvTranspose> {
     /// The sizes for these inputs, or the reason why they do not fit.
@@ -25,6 +26,16 @@ impl Builtin<ConvTranspose> {
 }
 
 impl BuiltinOperation for Builtin<ConvTranspose> {
+    fn with_epilogue(&self, step: EpilogueStep, _: &[Desc]) -> Option<Arc<dyn Kernel>> {
+        match step {
+            EpilogueStep::Unary(function) if self.activation == Activation::NONE => {
+                let activation = function.activation()?;
+                Some(Arc::new(self.with_operator(ConvTranspose { activation, ..**self })))
+            }
+            _ => None,
+        }
+    }
+
     fn scratch_bytes(&self, inputs: &[Desc], _output: &Desc) -> usize {
         self.shape(inputs).map_or(0, |shape| shape.scratch_bytes(self.isa))
     }
@@ -56,12 +67,11 @@ mod tests {
     use crate::kernel::builtin::fixture::{WordTensor, check_pools, refusal, run};
     use crate::ops::Windows;
     use crate::ops::axis::EdgeMode;
-    use crate::ops::weir_activation_value::{WEIR_ACTIVATION_NONE, WEIR_ACTIVATION_RELU};
 
     fn kernel(strides: [i64; 2], dilations: [i64; 2], padding: [i64; 4], more: [i64; 2]) -> ConvTranspose {
         let [top, left, bottom, right] = padding;
         let windows = Windows { strides, dilations, begin: [top, left], end: [bottom, right], edge: EdgeMode::Zero };
-        ConvTranspose { windows, more, groups: 1, bias: false, activation: WEIR_ACTIVATION_NONE }
+        ConvTranspose { windows, more, groups: 1, bias: false, activation: Activation::NONE }
     }
 
     /// Each product is added where it belongs.
@@ -97,7 +107,7 @@ mod tests {
                 }
             }
         }
-        let negative = of.activation == WEIR_ACTIVATION_RELU;
+        let negative = of.activation == Activation::RELU;
         y.into_iter().map(|y| if negative { y.max(0.0) } else { y }).collect()
     }
 
@@ -119,7 +129,7 @@ mod tests {
             (kernel([1, 0], [0; 2], [0; 4], [0; 2]), &[1, 1, 1], &[1, 1, 1]),
         ];
         for (of, x, weights) in cases {
-            for (bias, activation) in [(false, WEIR_ACTIVATION_NONE), (true, WEIR_ACTIVATION_RELU)] {
+            for (bias, activation) in [(false, Activation::NONE), (true, Activation::RELU)] {
                 let of = ConvTranspose { bias, activation, ..of };
                 let kernel = Builtin::new(of);
                 let mut inputs = vec![WordTensor::random(x, 1), WordTensor::random(weights, 2)];

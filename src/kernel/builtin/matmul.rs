@@ -11,10 +11,12 @@ use crate::kernel::vector::gemm::{self, GemmBatch, GemmShape, OperandB, Operands
 use crate::kernel::vector::halves;
 use crate::kernel::vector::micro::Scale;
 use crate::kernel::vector::site::{Matrix, MatrixMut};
-use crate::kernel::{KernelContext, Outputs};
+use crate::kernel::{EpilogueStep, Kernel, KernelContext, OtherShape, Outputs};
 use crate::memory::{Bf16, BytesMut, F16};
-use crate::ops::Operator;
 use crate::ops::matmul::{Matmul, leading, sides};
+use crate::ops::weir_binary_op_value::WEIR_BINARY_ADD;
+use crate::ops::Activation;
+use std::sync::Arc;
 
 /// A batch dimension: strides of A and B from one product to the next.
 #[derive(Clone, Copy, Default)]
@@ -110,6 +112,23 @@ impl Builtin<Matmul> {
 }
 
 impl BuiltinOperation for Builtin<Matmul> {
+    fn with_epilogue(&self, step: EpilogueStep, _: &[Desc]) -> Option<Arc<dyn Kernel>> {
+        if self.activation != Activation::NONE {
+            return None;
+        }
+        let operator = match step {
+            EpilogueStep::Unary(function) => Matmul { activation: function.activation()?, ..**self },
+            // The sum is the last input, behind the bias.
+            EpilogueStep::Binary { of, other, .. } if of.op == WEIR_BINARY_ADD && !self.sum => match other {
+                OtherShape::Same => Matmul { sum: true, ..**self },
+                OtherShape::Columns if !self.bias => Matmul { bias: true, ..**self },
+                _ => return None,
+            },
+            EpilogueStep::Binary { .. } => return None,
+        };
+        Some(Arc::new(self.with_operator(operator)))
+    }
+
     fn scratch_bytes(&self, inputs: &[Desc], output: &Desc) -> usize {
         let plan = self.plan(inputs, output);
         match self.element(&inputs[0]) {

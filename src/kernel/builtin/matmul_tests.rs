@@ -13,7 +13,7 @@ const PLAIN: Matmul = Matmul {
     transpose_b: false,
     bias: false,
     sum: false,
-    activation: Activation::WEIR_ACTIVATION_NONE,
+    activation: Activation::NONE,
     wide: false,
     tf32: false,
     packed: None,
@@ -75,7 +75,7 @@ fn check(kernel: &Builtin<Matmul>, a: &[i64], b: &[i64], want: &[i64]) {
             }
             sum += if kernel.bias { bias[j] } else { 0.0 };
             sum += if kernel.sum { addend[at] } else { 0.0 };
-            if kernel.activation == Activation::WEIR_ACTIVATION_RELU {
+            if kernel.activation == Activation::RELU {
                 sum = sum.max(0.0);
             }
             assert_eq!(c_values[at], sum, "{kernel:?} {want:?}: {number}, {i}, {j}");
@@ -101,12 +101,7 @@ fn leading_dimensions_broadcast() {
         (&[2, 3, 0], &[2, 0, 4], &[2, 3, 4]),
     ] {
         check(&Builtin::new(PLAIN), a, b, c);
-        check(
-            &Builtin::new(Matmul { bias: true, sum: true, activation: Activation::WEIR_ACTIVATION_RELU, ..PLAIN }),
-            a,
-            b,
-            c,
-        );
+        check(&Builtin::new(Matmul { bias: true, sum: true, activation: Activation::RELU, ..PLAIN }), a, b, c);
         let swapped = |dims: &[i64]| {
             let mut dims = dims.to_vec();
             let rank = dims.len();
@@ -124,7 +119,7 @@ fn packed_weights_give_the_same_bits() {
     for (m, k, n) in [(1, 1, 1), (1, 700, 130), (8, 33, 64), (3, 512, 65), (61, 1030, 200), (200, 20, 17), (4, 0, 5)] {
         let (a, b, bias) =
             (WordTensor::random(&[m, k], 1), WordTensor::random(&[k, n], 2), WordTensor::random(&[n], 3));
-        let plain = Builtin::new(Matmul { bias: true, activation: Activation::WEIR_ACTIVATION_GELU_ERF, ..PLAIN });
+        let plain = Builtin::new(Matmul { bias: true, activation: Activation::GELU_ERF, ..PLAIN });
         let want = run(&plain, &[a.clone(), b.clone(), bias.clone()]);
         let kernel = with(*plain, packed(&b, false));
         let inputs = [a.clone(), bias.clone()];

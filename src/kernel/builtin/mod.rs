@@ -8,6 +8,7 @@ mod axis;
 mod binary;
 mod broadcast;
 mod cell;
+mod chain;
 mod conv;
 mod conv_int8;
 mod conv_transpose;

@@ -11,7 +11,7 @@ use crate::base::{Desc, Error, Result, dtype};
 use crate::device::Relation;
 use crate::kernel::vector::conv::PackedFilters;
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::{Kernel, KernelContext, Outputs};
+use crate::kernel::{EpilogueStep, Kernel, KernelContext, Outputs};
 use crate::memory::Bytes;
 use crate::ops::Operator;
 use std::any::Any;
@@ -60,6 +60,11 @@ impl<O: Operator> Builtin<O> {
         self.kept.as_ref()?.downcast_ref()
     }
 
+    /// Another operator of its kind on the same weights.
+    pub(super) fn with_operator(&self, operator: O) -> Builtin<O> {
+        Builtin { operator, ..self.clone() }
+    }
+
     #[cfg(test)]
     pub fn on(operator: O, isa: Isa) -> Builtin<O> {
         Builtin { isa, ..Builtin::new(operator) }
@@ -88,6 +93,16 @@ pub trait BuiltinOperation: Send + Sync {
 
     /// The relation between its two inputs, if it is a comparison.
     fn comparison(&self) -> Option<Relation> {
+        None
+    }
+
+    /// The step that it is at the end of the kernel that makes its input `position`.
+    fn as_epilogue(&self, _inputs: &[Desc], _position: usize) -> Option<EpilogueStep> {
+        None
+    }
+
+    /// A kernel that does the same for these inputs, and then one step more.
+    fn with_epilogue(&self, _step: EpilogueStep, _inputs: &[Desc]) -> Option<Arc<dyn Kernel>> {
         None
     }
 
@@ -142,6 +157,18 @@ where
 
     fn comparison(&self) -> Option<Relation> {
         BuiltinOperation::comparison(self)
+    }
+
+    fn dim_from(&self, inputs: &[Desc], output: usize, dim: usize) -> [Option<(usize, usize)>; 2] {
+        self.operator.dim_from(inputs, output, dim)
+    }
+
+    fn as_epilogue(&self, inputs: &[Desc], position: usize) -> Option<EpilogueStep> {
+        BuiltinOperation::as_epilogue(self, inputs, position)
+    }
+
+    fn with_epilogue(&self, step: EpilogueStep, inputs: &[Desc]) -> Option<Arc<dyn Kernel>> {
+        BuiltinOperation::with_epilogue(self, step, inputs)
     }
 
     fn prepared(&self, inputs: &[Desc], constants: &[Option<Bytes<'_>>]) -> Result<Option<Arc<dyn Kernel>>> {

@@ -287,7 +287,7 @@ const PLAIN: Matmul = Matmul {
     transpose_b: false,
     bias: false,
     sum: false,
-    activation: Activation::WEIR_ACTIVATION_NONE,
+    activation: Activation::NONE,
     wide: false,
     tf32: false,
     packed: None,
@@ -299,7 +299,7 @@ fn matmul_gives_the_product() {
     let b = WordTensor::f32(&[3, 2], &[1.0, 0.0, 0.0, 1.0, -10.0, 100.0]);
     assert_eq!(run(&Builtin::new(PLAIN), &[a.clone(), b.clone()]).floats(), [-29.0, 302.0, -56.0, 605.0]);
     let bias = WordTensor::f32(&[2], &[30.0, -1000.0]);
-    let kernel = Builtin::new(Matmul { bias: true, activation: Activation::WEIR_ACTIVATION_RELU, ..PLAIN });
+    let kernel = Builtin::new(Matmul { bias: true, activation: Activation::RELU, ..PLAIN });
     assert_eq!(run(&kernel, &[a, b, bias]).floats(), [1.0, 0.0, 0.0, 0.0]);
 }
 
@@ -310,7 +310,7 @@ fn matmul_without_depth_is_the_bias() {
     assert_eq!(run(&Builtin::new(PLAIN), &[a.clone(), b.clone()]).floats(), [0.0; 6]);
     let kernel = Builtin::new(Matmul { bias: true, ..PLAIN });
     assert_eq!(run(&kernel, &[a.clone(), b.clone(), bias.clone()]).floats(), [1.0, -2.0, 3.0, 1.0, -2.0, 3.0]);
-    let kernel = Builtin::new(Matmul { bias: true, activation: Activation::WEIR_ACTIVATION_RELU, ..PLAIN });
+    let kernel = Builtin::new(Matmul { bias: true, activation: Activation::RELU, ..PLAIN });
     assert_eq!(run(&kernel, &[a, b, bias]).floats(), [1.0, 0.0, 3.0, 1.0, 0.0, 3.0]);
 }
 
@@ -331,7 +331,7 @@ fn matmul_takes_leading_dimensions_as_rows() {
 fn matmul_keeps_nan_and_infinity() {
     let a = WordTensor::f32(&[4, 2], &[NAN, 1.0, INF, 1.0, INF, -INF, 1.0, 1.0]);
     let b = WordTensor::f32(&[2, 1], &[1.0, 1.0]);
-    for activation in [Activation::WEIR_ACTIVATION_NONE, Activation::WEIR_ACTIVATION_RELU] {
+    for activation in [Activation::NONE, Activation::RELU] {
         let c = run(&Builtin::new(Matmul { activation, ..PLAIN }), &[a.clone(), b.clone()]);
         assert!(same(&c.floats(), &[NAN, INF, NAN, 2.0]), "{:?}", c.floats());
     }
@@ -352,8 +352,7 @@ fn matmul_gives_the_same_bits_on_all_pools() {
             let (transpose_a, transpose_b) = (flags & 1 != 0, flags & 2 != 0);
             let a = WordTensor::random(&if transpose_a { [k, m] } else { [m, k] }, 1);
             let b = WordTensor::random(&if transpose_b { [n, k] } else { [k, n] }, 2);
-            let activation =
-                if flags == 3 { Activation::WEIR_ACTIVATION_RELU } else { Activation::WEIR_ACTIVATION_NONE };
+            let activation = if flags == 3 { Activation::RELU } else { Activation::NONE };
             let kernel = Builtin::new(Matmul { transpose_a, transpose_b, bias: true, activation, ..PLAIN });
             check_pools(&kernel, &[a, b, WordTensor::random(&[n], 3)]);
         }

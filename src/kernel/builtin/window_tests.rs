@@ -10,7 +10,7 @@ use crate::kernel::vector::window::EdgeMode;
 use crate::ops::weir_pooling_op_value::*;
 use crate::ops::{Conv, Pooling, Windows};
 
-const PLAIN: Conv = Conv { windows: windows(), groups: 1, bias: false, activation: Activation::WEIR_ACTIVATION_NONE };
+const PLAIN: Conv = Conv { windows: windows(), groups: 1, bias: false, sum: false, activation: Activation::NONE };
 
 const fn windows() -> Windows {
     Windows { strides: [0; 2], dilations: [0; 2], begin: [0; 2], end: [0; 2], edge: EdgeMode::Zero }
@@ -30,7 +30,7 @@ fn a_signal_and_an_image() {
     assert_eq!(run(&Builtin::new(same), &[x.clone(), w.clone(), bias]).floats(), [8.0, 8.0, 8.0, 8.0, 14.0]);
     let mirrored = Conv { windows: Windows { edge: EdgeMode::Reflect, ..same.windows }, ..PLAIN };
     assert_eq!(run(&Builtin::new(mirrored), &[x.clone(), w.clone()]).floats(), [0.0, -2.0, -2.0, -2.0, 0.0]);
-    let relu = Conv { activation: Activation::WEIR_ACTIVATION_RELU, ..PLAIN };
+    let relu = Conv { activation: Activation::RELU, ..PLAIN };
     assert_eq!(run(&Builtin::new(relu), &[x, w]).floats(), [0.0; 3]);
     let image = WordTensor::f32(&[1, 1, 2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let strided = Conv { windows: Windows { strides: [1, 2], end: [1, 0], ..windows() }, ..PLAIN };
@@ -54,7 +54,7 @@ fn conv_gives_the_same_bits_on_all_pools() {
         (&[1, 32, 5000], &[32, 8, 3], 4, Windows { dilations: [2, 0], ..windows() }),
     ] {
         let filters = w[0];
-        let kernel = Conv { windows, groups, bias: true, activation: Activation::WEIR_ACTIVATION_GELU_TANH };
+        let kernel = Conv { windows, groups, bias: true, sum: false, activation: Activation::GELU_TANH };
         check_pools(
             &Builtin::new(kernel),
             &[WordTensor::random(x, 1), WordTensor::random(w, 2), WordTensor::random(&[filters], 3)],
@@ -69,8 +69,7 @@ fn conv_keeps_nan_and_infinity() {
     let x = WordTensor::f32(&[1, 1, 40], &x);
     for filters in [1i64, 8] {
         let w = WordTensor::f32(&[filters, 1, 2], &vec![1.0; 2 * filters as usize]);
-        let y = run(&Builtin::new(Conv { activation: Activation::WEIR_ACTIVATION_RELU, ..PLAIN }), &[x.clone(), w])
-            .floats();
+        let y = run(&Builtin::new(Conv { activation: Activation::RELU, ..PLAIN }), &[x.clone(), w]).floats();
         for line in y.chunks_exact(39) {
             assert!(line[6].is_nan() && line[7].is_nan() && line[8] == 2.0, "{line:?}");
             assert!(line[29] == f32::INFINITY && line[30] == f32::INFINITY && line[31] == 2.0, "{line:?}");

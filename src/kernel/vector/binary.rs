@@ -12,6 +12,7 @@ use super::isa::Isa;
 use super::lanes::Vector;
 use super::levels::{self, LevelLoop};
 use super::real::Real;
+use crate::base::{Desc, dtype};
 use crate::memory::{Bool, Element};
 use crate::ops::{
     Binary, weir_binary_op_value as Op, weir_overflow_value as Overflow, weir_rounding_value as Rounding,
@@ -86,6 +87,44 @@ pub fn block(isa: Isa, of: &Binary, a: &[f32], b: &mut [f32]) {
     }
     // SAFETY: two slices, of which one is read and written; the level was compared.
     unsafe { run(isa, of, floats(a.as_ptr()), floats(y), y, b.len()) }
+}
+
+/// How much longer than moving the elements it takes.
+pub fn slowness(op: Op, of: &Desc) -> f32 {
+    let is_float = [dtype::F32, dtype::F16, dtype::BF16].contains(&of.dtype);
+    match op {
+        Op::WEIR_BINARY_POW => 60.0,
+        Op::WEIR_BINARY_REM => 30.0,
+        Op::WEIR_BINARY_DIV if !is_float => 10.0,
+        _ => 1.0,
+    }
+}
+
+/// The other operand of a function of each element of a slice.
+#[derive(Clone, Copy)]
+pub enum Operand<'a> {
+    /// As many elements.
+    Each(&'a [f32]),
+    One(f32),
+}
+
+/// x = op(x, other), or op(other, x).
+pub fn in_place(isa: Isa, of: &Binary, x: &mut [f32], other: Operand<'_>, is_first: bool) {
+    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    let (len, y) = (x.len(), x.as_mut_ptr());
+    let own = Floats { data: y, stretched: false };
+    let other = match &other {
+        Operand::Each(elements) => {
+            assert_eq!(elements.len(), len);
+            Floats { data: elements.as_ptr(), stretched: false }
+        }
+        Operand::One(element) => Floats { data: element, stretched: true },
+    };
+    let (a, b) = if is_first { (own, other) } else { (other, own) };
+    if len > 0 {
+        // SAFETY: two slices, or one and a number, of which one is read and written; the level was compared.
+        unsafe { run(isa, of, a, b, y, len) }
+    }
 }
 
 /// # Safety

@@ -223,10 +223,10 @@ pub fn lstm(
     assert!(c.holds(rows, hidden, false) && new_h.holds(rows, hidden) && new_c.holds(rows, hidden));
     pieces(isa, step, step.sizes.cost_ns(4), site, &|piece| {
         for (part, (gate, activation)) in [
-            (gates.input, Activation::WEIR_ACTIVATION_SIGMOID),
-            (gates.output, Activation::WEIR_ACTIVATION_SIGMOID),
-            (gates.forget, Activation::WEIR_ACTIVATION_SIGMOID),
-            (gates.cell, Activation::WEIR_ACTIVATION_TANH),
+            (gates.input, Activation::SIGMOID),
+            (gates.output, Activation::SIGMOID),
+            (gates.forget, Activation::SIGMOID),
+            (gates.cell, Activation::TANH),
         ]
         .into_iter()
         .enumerate()
@@ -244,7 +244,7 @@ pub fn lstm(
             }
         }
         piece.store(cell, &new_c);
-        activation::apply(Activation::WEIR_ACTIVATION_TANH, isa, cell);
+        activation::apply(Activation::TANH, isa, cell);
         cell.iter_mut().zip(&*output).for_each(|(h, output)| *h *= output);
         piece.store(cell, &new_h);
     })
@@ -269,15 +269,15 @@ pub fn gru(isa: Isa, step: &CellStep<'_>, gates: GruGates, new_h: MatrixMut<'_, 
         return pieces(isa, step, cost_ns, site, &|piece| {
             piece.gate(0, gates.update);
             piece.gate(1, gates.reset);
-            piece.apply(0, Activation::WEIR_ACTIVATION_SIGMOID);
-            piece.apply(1, Activation::WEIR_ACTIVATION_SIGMOID);
+            piece.apply(0, Activation::SIGMOID);
+            piece.apply(1, Activation::SIGMOID);
             piece.product(2, step.x, step.w, step.sizes.inputs, gates.new, false);
             piece.bias(2, 0, gates.new);
             piece.product(3, step.h, step.r, hidden, gates.new, false);
             piece.bias(3, 1, gates.new);
             let (reset, new, of_h) = (piece.part(1), piece.part(2), piece.part(3));
             new.iter_mut().zip(reset.iter().zip(&*of_h)).for_each(|(new, (reset, of_h))| *new += reset * of_h);
-            piece.apply(2, Activation::WEIR_ACTIVATION_TANH);
+            piece.apply(2, Activation::TANH);
             finish(piece, piece.part(0), piece.part(2));
         });
     }
@@ -291,8 +291,8 @@ pub fn gru(isa: Isa, step: &CellStep<'_>, gates: GruGates, new_h: MatrixMut<'_, 
     pieces(isa, step, cost_ns * 2 / 3, site, &|piece| {
         piece.gate(0, gates.update);
         piece.gate(1, gates.reset);
-        piece.apply(0, Activation::WEIR_ACTIVATION_SIGMOID);
-        piece.apply(1, Activation::WEIR_ACTIVATION_SIGMOID);
+        piece.apply(0, Activation::SIGMOID);
+        piece.apply(1, Activation::SIGMOID);
         piece.store(piece.part(0), &shared(0));
         let reset = piece.part(1);
         for (i, h) in piece.lines(step.h).enumerate() {
@@ -307,7 +307,7 @@ pub fn gru(isa: Isa, step: &CellStep<'_>, gates: GruGates, new_h: MatrixMut<'_, 
         piece.product(2, reset, step.r, hidden, gates.new, true);
         piece.bias(2, 0, gates.new);
         piece.bias(2, 1, gates.new);
-        piece.apply(2, Activation::WEIR_ACTIVATION_TANH);
+        piece.apply(2, Activation::TANH);
         let part = piece.part(0);
         for (i, line) in piece.lines(update).enumerate() {
             part[i * line.len()..][..line.len()].copy_from_slice(line);

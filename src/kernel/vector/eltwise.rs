@@ -12,7 +12,52 @@ use super::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::Vector;
 use super::real::Real;
+use crate::ops::{Eltwise, weir_eltwise_op_value as Op};
 pub use formulas::apply;
+
+/// Nanoseconds per element, measured on one thread.
+pub fn element_ns(of: &Eltwise, isa: Isa) -> f32 {
+    let (wide, portable) = match of.op {
+        Op::WEIR_ELTWISE_RELU
+        | Op::WEIR_ELTWISE_SQUARE
+        | Op::WEIR_ELTWISE_ABS
+        | Op::WEIR_ELTWISE_NEG
+        | Op::WEIR_ELTWISE_CLIP
+        | Op::WEIR_ELTWISE_LINEAR
+        | Op::WEIR_ELTWISE_ROUND
+        | Op::WEIR_ELTWISE_FLOOR
+        | Op::WEIR_ELTWISE_CEIL
+        | Op::WEIR_ELTWISE_TRUNC
+        | Op::WEIR_ELTWISE_SIGN => (0.12, 0.2),
+        Op::WEIR_ELTWISE_HARDSIGMOID | Op::WEIR_ELTWISE_HARDSWISH | Op::WEIR_ELTWISE_SQRT => (0.15, 0.6),
+        Op::WEIR_ELTWISE_POW if of.beta.abs() <= 3.0 && (2.0 * of.beta).fract() == 0.0 => (0.3, 1.0),
+        Op::WEIR_ELTWISE_POW => (12.0, 12.0),
+        Op::WEIR_ELTWISE_EXP
+        | Op::WEIR_ELTWISE_TANH
+        | Op::WEIR_ELTWISE_LOG
+        | Op::WEIR_ELTWISE_ELU
+        | Op::WEIR_ELTWISE_SIGMOID => (0.25, 2.0),
+        Op::WEIR_ELTWISE_SWISH
+        | Op::WEIR_ELTWISE_GELU_TANH
+        | Op::WEIR_ELTWISE_GELU_ERF
+        | Op::WEIR_ELTWISE_MISH
+        | Op::WEIR_ELTWISE_SOFTPLUS
+        | Op::WEIR_ELTWISE_ERF
+        | Op::WEIR_ELTWISE_SIN
+        | Op::WEIR_ELTWISE_COS
+        | Op::WEIR_ELTWISE_TAN
+        | Op::WEIR_ELTWISE_ASIN
+        | Op::WEIR_ELTWISE_ACOS
+        | Op::WEIR_ELTWISE_ATAN
+        | Op::WEIR_ELTWISE_SINH
+        | Op::WEIR_ELTWISE_COSH => (0.4, 3.0),
+    };
+    match isa {
+        Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => wide,
+        Isa::Avx2 => wide * 1.6,
+        Isa::Portable | Isa::Neon => portable,
+    }
+}
 
 /// A unary function. The number of registers processed at once depends on its own register use.
 trait Formula: Copy {

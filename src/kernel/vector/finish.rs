@@ -23,10 +23,7 @@ pub struct ProductEpilogue<'a> {
 
 impl<'a> ProductEpilogue<'a> {
     pub fn is_nothing(&self) -> bool {
-        self.columns.is_none()
-            && self.rows.is_none()
-            && self.addend.is_none()
-            && self.activation == Activation::WEIR_ACTIVATION_NONE
+        self.columns.is_none() && self.rows.is_none() && self.addend.is_none() && self.activation == Activation::NONE
     }
 
     /// Whether its sizes match the result.
@@ -50,13 +47,13 @@ impl<'a> ProductEpilogue<'a> {
         let begin = |bias: Option<&[f32]>, first: usize| bias.map_or(null(), |bias| bias[first..].as_ptr());
         let addend = self.addend.map(|addend| (addend.row(row)[column..].as_ptr(), addend.stride()));
         let (addend, addend_stride) = addend.unwrap_or((null(), 0));
-        let relu = self.activation == Activation::WEIR_ACTIVATION_RELU;
+        let relu = self.activation == Activation::RELU;
         TileEpilogue { columns: begin(self.columns, column), rows: begin(self.rows, row), addend, addend_stride, relu }
     }
 
     /// Whether `of_tile` is not all of it, and `activate` is to follow.
     pub fn has_more(&self) -> bool {
-        !matches!(self.activation, Activation::WEIR_ACTIVATION_NONE | Activation::WEIR_ACTIVATION_RELU)
+        ![Activation::NONE, Activation::RELU].contains(&self.activation)
     }
 
     pub fn activate(&self, isa: Isa, part: &mut [f32]) {

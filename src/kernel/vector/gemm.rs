@@ -155,7 +155,7 @@ pub(super) fn compute_with(
     c: MatrixMut<'_, f32>,
     site: &dyn Site,
 ) -> Result<()> {
-    let activation = if product.relu { Activation::WEIR_ACTIVATION_RELU } else { Activation::WEIR_ACTIVATION_NONE };
+    let activation = if product.relu { Activation::RELU } else { Activation::NONE };
     let finish = ProductEpilogue { columns: product.bias, activation, ..ProductEpilogue::default() };
     let operands = Operands { a: product.a, b: OperandB::Matrix(product.b), finish };
     let batch = GemmBatch { shape: product.shape, count: 1, scale: product.scale, operands: &|_| operands };

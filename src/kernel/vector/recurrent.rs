@@ -298,8 +298,8 @@ impl SequenceCall<'_> {
                 self.peep(piece, self.parts(piece, 1, 1), 2, |i| c_row(i).cast_const());
             }
             let sigmoids = self.parts(piece, 0, if peeps { 2 } else { 3 });
-            self.apply(Activation::WEIR_ACTIVATION_SIGMOID, sigmoids);
-            self.apply(Activation::WEIR_ACTIVATION_TANH, self.parts(piece, 3, 1));
+            self.apply(Activation::SIGMOID, sigmoids);
+            self.apply(Activation::TANH, self.parts(piece, 3, 1));
             let (input, forget, cell) = (self.parts(piece, 0, 1), self.parts(piece, 1, 1), self.parts(piece, 3, 1));
             let lines = cell.chunks_exact_mut(pitch).zip(input.chunks_exact(pitch)).zip(forget.chunks_exact(pitch));
             for (i, ((cell, input), forget)) in lines.enumerate() {
@@ -316,9 +316,9 @@ impl SequenceCall<'_> {
                 let cell = cell.as_ptr();
                 let output = self.parts(piece, 2, 1);
                 self.peep(piece, output, 1, |i| cell.wrapping_add(i * pitch));
-                self.apply(Activation::WEIR_ACTIVATION_SIGMOID, output);
+                self.apply(Activation::SIGMOID, output);
             }
-            activation::apply(Activation::WEIR_ACTIVATION_TANH, self.isa, cell);
+            activation::apply(Activation::TANH, self.isa, cell);
             cell.iter_mut().zip(&*self.parts(piece, 2, 1)).for_each(|(h, output)| *h *= output);
             self.finish(piece, cell);
         })
@@ -342,7 +342,7 @@ impl SequenceCall<'_> {
             return self.region(step, 3, &|piece| {
                 let h = self.h(piece.old, piece.direction, piece.rows.start);
                 self.sums(piece, h, [(gates.update, true), (gates.reset, true), (gates.new, false)]);
-                self.apply(Activation::WEIR_ACTIVATION_SIGMOID, self.parts(piece, 0, 2));
+                self.apply(Activation::SIGMOID, self.parts(piece, 0, 2));
                 let pitch = self.tiles.pitch(piece.units.len());
                 let (reset, new) = (self.parts(piece, 1, 1), self.parts(piece, 2, 1));
                 let lines = piece.rows.clone().zip(new.chunks_exact_mut(pitch)).zip(reset.chunks_exact(pitch));
@@ -352,14 +352,14 @@ impl SequenceCall<'_> {
                     let of_x = unsafe { self.units(piece, of_x) };
                     new.iter_mut().zip(reset).zip(of_x).for_each(|((new, reset), of_x)| *new = of_x + reset * *new);
                 }
-                self.apply(Activation::WEIR_ACTIVATION_TANH, new);
+                self.apply(Activation::TANH, new);
                 self.blend(piece, self.parts(piece, 0, 1), new);
             });
         }
         self.region(step, 2, &|piece| {
             let h = self.h(piece.old, piece.direction, piece.rows.start);
             self.sums(piece, h, [(gates.update, true), (gates.reset, true)]);
-            self.apply(Activation::WEIR_ACTIVATION_SIGMOID, self.parts(piece, 0, 2));
+            self.apply(Activation::SIGMOID, self.parts(piece, 0, 2));
             let pitch = self.tiles.pitch(piece.units.len());
             let (update, reset) = (self.parts(piece, 0, 1), self.parts(piece, 1, 1));
             let lines = piece.rows.clone().zip(update.chunks_exact(pitch)).zip(reset.chunks_exact_mut(pitch));
@@ -378,7 +378,7 @@ impl SequenceCall<'_> {
             self.sums(piece, reset, [(gates.new, true)]);
             let pitch = self.tiles.pitch(piece.units.len());
             let (new, update) = (self.parts(piece, 0, 1), self.parts(piece, 1, 1));
-            self.apply(Activation::WEIR_ACTIVATION_TANH, new);
+            self.apply(Activation::TANH, new);
             for (row, line) in piece.rows.clone().zip(update.chunks_exact_mut(pitch)) {
                 // SAFETY: the piece's units, which the region before has written.
                 let from = unsafe { self.units(piece, self.state(self.layout.update, piece.direction, row)) };

@@ -57,8 +57,8 @@ pub struct WindowEnds<'a> {
     pub filter: &'a (dyn Fn(usize, usize) -> (&'a [f32], f32) + Sync),
     /// The number by which the element at a row and a column of a plane is divided.
     pub divisor: Option<&'a (dyn Fn(usize, usize) -> f32 + Sync)>,
-    /// Completes a run of the output.
-    pub finish: &'a (dyn Fn(&mut [f32]) + Sync),
+    /// Completes a run of the output, which begins at this element.
+    pub finish: &'a (dyn Fn(usize, &mut [f32]) + Sync),
 }
 
 impl Sliding {
@@ -187,7 +187,7 @@ impl Sliding {
                                 let by = &divisors[i * columns..];
                                 levels::on(isa, Divide { run, by });
                             }
-                            (ends.finish)(run);
+                            (ends.finish)(at + i * width, run);
                         }
                     }
                 }
@@ -267,7 +267,8 @@ impl Sliding {
                     if ends.divisor.is_some() {
                         levels::on(isa, Divide { run: &mut *run, by: divisors });
                     }
-                    (ends.finish)(run);
+                    let at = (image * self.filters + filter) * height * width + rows.start * width;
+                    (ends.finish)(at, run);
                 }
             }
             Ok(())

@@ -94,6 +94,8 @@ pub fn matmul_with(
         activation: activation as u32,
         reserved: 0,
         weights: std::ptr::null_mut(),
+        alpha: 0.0,
+        beta: 0.0,
     };
     let (operator, described) = Described::new::<Matmul>(&mut desc, None)?;
     let identity = KernelIdentity::of(Operation::Builtin(&described));

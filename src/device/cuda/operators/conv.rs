@@ -1,10 +1,11 @@
 //! Convolution and pooling.
 #![forbid(unsafe_code)]
 
+use super::matmul::check_activation;
 use super::reduce::of_planes;
 use crate::base::{Desc, Result};
 use crate::device::cuda::images::*;
-use crate::device::cuda::plan::{Emit, Operator, Params, count, small};
+use crate::device::cuda::plan::{Emit, Operator, Params, count, small, unimplemented};
 use crate::memory::View;
 use crate::ops::axis::EdgeMode;
 use crate::ops::weir_pooling_op_value::WEIR_POOLING_MAX;
@@ -37,6 +38,14 @@ const FEW_WINDOWS: usize = 8;
 /// Tiles that fill a device.
 const ENOUGH: usize = 128;
 
+pub fn checked(op: Conv) -> Result<Box<dyn Operator>> {
+    if op.sum {
+        return Err(unimplemented("CUDA devices have no convolution with an addend (WEIR_CONV_SUM)"));
+    }
+    check_activation(op.activation)?;
+    Ok(Box::new(op))
+}
+
 impl Operator for Conv {
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let (x, weights, y) = (inputs[0].desc(), inputs[1].desc(), outputs[0].desc());
@@ -53,7 +62,7 @@ impl Operator for Conv {
         for size in [images, groups, channels, filters] {
             params.word(small(&[size])?);
         }
-        params.word(self.activation as u32).word(0);
+        params.word(self.activation.function as u32).word(0);
         axes(&mut params, &self.windows, x, y, &weights.shape()[2..])?;
         // The kernels' counts must fit.
         small(&[windows])?;

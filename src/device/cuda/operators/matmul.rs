@@ -11,7 +11,7 @@ use crate::device::cuda::walk::StrideWalk;
 use crate::memory::View;
 use crate::ops::weir_activation_value::*;
 use crate::ops::weir_eltwise_op_value::*;
-use crate::ops::{Matmul, MatmulInt8, PackedShape};
+use crate::ops::{Activation, Eltwise, Matmul, MatmulInt8, Operator as _, PackedShape};
 
 /// The last two dimensions, in the order of the product.
 fn sides(desc: &Desc, transposed: bool) -> (usize, usize) {
@@ -31,8 +31,22 @@ fn without_packed(packed: Option<PackedShape>) -> Result<()> {
     packed.map_or(Ok(()), |_| Err(unimplemented(text)))
 }
 
+/// Whether the kernels have an activation.
+pub fn check_activation(of: Activation) -> Result<()> {
+    match after(of) {
+        None if of != Activation::NONE => {
+            let name = Eltwise::of(of).map_or("none", |function| function.name());
+            let text =
+                format!("CUDA devices have no activation with parameters, '{name}', in products and convolutions");
+            Err(unimplemented(text))
+        }
+        _ => Ok(()),
+    }
+}
+
 pub fn checked(op: Matmul) -> Result<Box<dyn Operator>> {
     without_packed(op.packed)?;
+    check_activation(op.activation)?;
     Ok(Box::new(op))
 }
 
@@ -55,10 +69,15 @@ fn batch(a: &Desc, b: &Desc, c: &Desc) -> StrideWalk<2> {
     walk
 }
 
-/// The activation as a function of each element.
-fn after(of: &Matmul) -> Option<Function> {
-    Some(Function::of(match of.activation {
-        WEIR_ACTIVATION_NONE => return None,
+/// An activation as a function of each element; `None` for those that do nothing or have parameters.
+fn after(of: Activation) -> Option<Function> {
+    Some(Function::of(match of.function {
+        WEIR_ACTIVATION_NONE
+        | WEIR_ACTIVATION_LEAKY_RELU
+        | WEIR_ACTIVATION_CLIP
+        | WEIR_ACTIVATION_SWISH
+        | WEIR_ACTIVATION_HARDSIGMOID
+        | WEIR_ACTIVATION_HARDSWISH => return None,
         WEIR_ACTIVATION_RELU => WEIR_ELTWISE_RELU,
         WEIR_ACTIVATION_GELU_ERF => WEIR_ELTWISE_GELU_ERF,
         WEIR_ACTIVATION_GELU_TANH => WEIR_ELTWISE_GELU_TANH,
@@ -121,7 +140,14 @@ impl Operator for Matmul {
         params.view(&inputs[0]).view(&inputs[1]);
         params.optional(self.bias.then(|| &inputs[2])).optional(self.sum.then(|| &inputs[inputs.len() - 1]));
         params.view(&outputs[0]).word(small(&[m])?).word(small(&[n])?).word(small(&[k])?).word(batch);
-        params.word(c.dtype).word(self.activation as u32).long(a_row).long(a_k).long(b_k).long(b_column).walk(&walk);
+        params
+            .word(c.dtype)
+            .word(self.activation.function as u32)
+            .long(a_row)
+            .long(a_k)
+            .long(b_k)
+            .long(b_column)
+            .walk(&walk);
         let (entry, side) = entry(a.dtype, m, n, batch as usize);
         params.launch(emit, entry, (m.div_ceil(side) * n.div_ceil(side), batch as usize), 256)
     }
@@ -134,7 +160,7 @@ impl Operator for Matmul {
         let (a, b, c) = (inputs[0].desc(), inputs[1].desc(), outputs[0].desc());
         // A function of a number that was rounded to 16 bits is another one, but for that which leaves it or makes it
         // zero.
-        let is_rounded = c.dtype != dtype::F32 && !matches!(after(self), None | Some(Function::RELU));
+        let is_rounded = c.dtype != dtype::F32 && !matches!(after(self.activation), None | Some(Function::RELU));
         if is_rounded || count(c)? == 0 {
             return Ok(None);
         }
@@ -150,7 +176,7 @@ impl Operator for Matmul {
     }
 
     fn after_product(&self, outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
-        after(self).map_or(Ok(()), |after| after.launches(outputs, outputs, emit))
+        after(self.activation).map_or(Ok(()), |after| after.launches(outputs, outputs, emit))
     }
 }
 

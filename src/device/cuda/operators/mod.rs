@@ -46,7 +46,7 @@ pub fn operator(recipe: &Recipe<'_>) -> Result<Box<dyn Operator>> {
         Op::Softmax(op) => Box::new(op),
         Op::Reduce(op) => Box::new(op),
         Op::Norm(op) => Box::new(op),
-        Op::Conv(op) => Box::new(op),
+        Op::Conv(op) => conv::checked(op)?,
         Op::Pooling(op) => Box::new(op),
         Op::Lstm(op) => Box::new(op),
         Op::Gru(op) => Box::new(op),

@@ -3,7 +3,7 @@
 //! 0. `raise` (a module beside this one): loops that are said by their edges become whiles.
 //! 1. `verify`: an order, types and shapes, what can be absent; `effects`: what is done to variables has an order.
 //! 2. `place` (a module beside this one): what other engines do becomes nodes of the host's that issue it.
-//!    `fold`: what constants decide is decided.
+//!    `fold`: what constants decide is decided. `fuse`: elementwise nodes become the end of the nodes before them.
 //! 3. `schedule`: in each graph, keep what matters; the longest path to the end first.
 //! 4. `region`: lay all graphs out in one array, a case's branches and a loop's parts behind their first node, with
 //!    edges and storages. Inputs and constants are no nodes of a run, parallel edges are one arrival, a value that is
@@ -30,7 +30,7 @@ pub(in crate::graph) mod region;
 pub(in crate::graph) mod views;
 
 use super::facts::CompileFacts;
-use super::fold;
+use super::{fold, fuse};
 use crate::base::index::{HashIndex, mix};
 use crate::base::{Desc, Ref, Result};
 use crate::engine::Engine;
@@ -74,6 +74,25 @@ pub(in crate::graph) fn folded<'a>(
     heap::probe(contents.size().saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
     let verified = verify::verify(&contents, engines, options.allow_absent, answers)?;
     Ok((Cow::Owned(contents), verified))
+}
+
+/// The same with elementwise nodes at the end of the nodes before them.
+pub(in crate::graph) fn fused<'a>(
+    (contents, verified): (Cow<'a, Contents>, Verified),
+    engines: &[Ref<Engine>],
+    options: &CompileOptions,
+    facts: &mut CompileFacts,
+    answers: &mut Answers,
+) -> Result<(Cow<'a, Contents>, Verified)> {
+    if options.without_fusion {
+        return Ok((contents, verified));
+    }
+    let (fused, fusions) = fuse::fuse(&contents, &verified)?;
+    facts.fusions = fusions;
+    let Some(fused) = fused else { return Ok((contents, verified)) };
+    verified.keep_answers(&contents, answers)?;
+    let verified = verify::verify(&fused, engines, options.allow_absent, answers)?;
+    Ok((Cow::Owned(fused), verified))
 }
 
 /// Lays the graph out.

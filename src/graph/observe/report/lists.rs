@@ -2,6 +2,7 @@
 
 use crate::base::text::json_string;
 use crate::graph::carry::figures::NodeStats;
+use crate::graph::compile::fuse::Fusion;
 use crate::graph::compile::place::choose::EngineChoice;
 use crate::graph::observe::Subject;
 use std::fmt::Write as _;
@@ -14,6 +15,15 @@ pub(in crate::graph) fn text(subject: &Subject<'_>) -> String {
             text += "engines of nodes that were open\n";
         }
         let _ = writeln!(text, "  '{node}' on {engine}: {why}");
+    }
+    for (i, Fusion { node, into, why_not }) in subject.facts.fusions.iter().enumerate() {
+        if i == 0 {
+            text += "nodes that others could end with\n";
+        }
+        let _ = match why_not {
+            None => writeln!(text, "  '{into}' ends with '{node}'"),
+            Some(why) => writeln!(text, "  '{into}' does not end with '{node}': {why}"),
+        };
     }
     for (i, decided) in subject.facts.placement.decided.iter().enumerate() {
         if i == 0 {
@@ -45,7 +55,7 @@ fn nodes<'a>(subject: &Subject<'a>) -> impl Iterator<Item = NodeStats> + 'a {
 
 /// Members for the end of the object.
 pub(in crate::graph) fn json(subject: &Subject<'_>) -> String {
-    choices(subject) + &control(subject) + &parts(subject) + &figures(subject)
+    choices(subject) + &fusions(subject) + &control(subject) + &parts(subject) + &figures(subject)
 }
 
 /// Empty for a program in which no engine was open.
@@ -55,6 +65,18 @@ fn choices(subject: &Subject<'_>) -> String {
         let (node, engine, why) = (json_string(node), json_string(engine), json_string(why));
         let before = if i > 0 { "," } else { ",\n\"placement\":[" };
         let _ = write!(text, "{before}\n{{\"node\":{node},\"engine\":{engine},\"why\":{why}}}");
+    }
+    if text.is_empty() { text } else { text + "]" }
+}
+
+/// Empty for a program without nodes that others could end with.
+fn fusions(subject: &Subject<'_>) -> String {
+    let mut text = String::new();
+    for (i, Fusion { node, into, why_not }) in subject.facts.fusions.iter().enumerate() {
+        let (node, into) = (json_string(node), json_string(into));
+        let why = why_not.as_ref().map_or_else(|| "null".to_owned(), |why| json_string(why));
+        let before = if i > 0 { "," } else { ",\n\"fusion\":[" };
+        let _ = write!(text, "{before}\n{{\"node\":{node},\"into\":{into},\"why_not\":{why}}}");
     }
     if text.is_empty() { text } else { text + "]" }
 }

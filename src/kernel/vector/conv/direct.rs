@@ -267,7 +267,9 @@ impl ConvPiece<'_> {
                 }
             }
             let sums = &mut scratch.sums[..self.rows.len() * columns * width];
-            activation::apply(conv.activation, self.isa, sums);
+            if self.of.addend.is_none() {
+                activation::apply(conv.activation, self.isa, sums);
+            }
             let region = OutputRegion {
                 data: self.out.wrapping_add(filter * conv.windows()),
                 plane: conv.windows(),
@@ -276,7 +278,12 @@ impl ConvPiece<'_> {
                 columns: self.columns.clone(),
             };
             // SAFETY: as demanded of the caller.
-            unsafe { region.store(self.isa, sums, width, count) };
+            unsafe {
+                region.store(self.isa, sums, width, count);
+                if let Some(addend) = self.of.addend {
+                    region.finish(self.isa, &addend[filter * conv.windows()..], conv.activation, count);
+                }
+            }
             filter += count;
         }
     }

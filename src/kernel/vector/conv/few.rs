@@ -3,10 +3,10 @@
 //! Determinism: an element is the chain bias + x * weight over channels and taps in order.
 #![forbid(unsafe_code)]
 
-use super::super::activation;
 use super::super::isa::Isa;
 use super::super::site::{MatrixMut, Site};
 use super::super::sliding::{Sliding, Weighted, WindowEnds};
+use super::output::finish;
 use super::shape::{ConvShape, Data};
 use crate::base::Result;
 
@@ -25,7 +25,10 @@ pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f
         let weights = &data.weights[filter * conv.depth()..][..conv.depth()];
         (weights, data.bias.map_or(0.0, |bias| bias[filter]))
     };
-    let finish = |run: &mut [f32]| activation::apply(conv.activation, isa, run);
+    let finish = |at: usize, run: &mut [f32]| {
+        let addend = data.addend.map(|addend| &addend[at..at + run.len()]);
+        finish(isa, conv.activation, addend, run);
+    };
     let ends = WindowEnds { filter: &filter, divisor: None, finish: &finish };
     sliding(conv).compute::<Weighted>(isa, data.x, &ends, out, conv.cost_ns(), site)
 }

@@ -33,6 +33,7 @@ use super::window::{Axis, EdgeMode};
 use crate::base::Result;
 use crate::threadpool::Span;
 pub use filters::{PackedFilters, pack as pack_filters};
+use output::finish;
 use shape::{ConvAlgorithm, operands};
 pub use shape::{ConvShape, Data};
 use tile::FilterRegisters;
@@ -94,10 +95,11 @@ fn compute_with(
     out: MatrixMut<'_, f32>,
     site: &dyn Site,
 ) -> Result<()> {
-    let [x, weights, _] = conv.sizes();
+    let [x, weights, out_len] = conv.sizes();
     assert!((data.x.len(), data.weights.len()) == (x, weights), "{conv:?}");
     assert!(out.holds(conv.images * conv.groups * conv.filters, conv.windows()), "{conv:?}");
     assert!(data.bias.is_none_or(|bias| bias.len() == conv.groups * conv.filters), "{conv:?}");
+    assert!(data.addend.is_none_or(|addend| addend.len() == out_len), "{conv:?}");
     assert!(data.packed.is_none_or(|packed| fits(isa, conv, packed)), "{conv:?}");
     match conv.way() {
         ConvAlgorithm::Product => by_product(isa, conv, data, out, site),
@@ -111,11 +113,16 @@ fn compute_with(
 fn by_product(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
     let (m, n, k) = (conv.filters, conv.windows(), conv.depth());
     let operands = |number| {
-        let Data { x, weights, bias, .. } = operands(conv, data, number);
+        let Data { x, weights, bias, addend, .. } = operands(conv, data, number);
         Operands {
             a: Matrix::dense(weights, m, k),
             b: OperandB::Matrix(Matrix::dense(x, k, n)),
-            finish: ProductEpilogue { rows: bias, activation: conv.activation, ..ProductEpilogue::default() },
+            finish: ProductEpilogue {
+                columns: None,
+                rows: bias,
+                addend: addend.map(|addend| Matrix::dense(addend, m, n)),
+                activation: conv.activation,
+            },
         }
     };
     let batch = GemmBatch {
@@ -173,17 +180,19 @@ fn by_rows(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>,
             // SAFETY: claimed rows of the output, which were written, and follow one another.
             let out = unsafe { std::slice::from_raw_parts_mut(at, filters.len() * windows) };
             if let Some(bias) = of.bias {
+                let bias = &bias[filters.clone()];
                 match windows {
                     // Constant counts for the compiler.
-                    1 => add_to_each::<1>(out, &bias[filters]),
-                    2 => add_to_each::<2>(out, &bias[filters]),
-                    4 => add_to_each::<4>(out, &bias[filters]),
-                    _ => out.chunks_exact_mut(windows).zip(&bias[filters]).for_each(|(row, bias)| {
+                    1 => add_to_each::<1>(out, bias),
+                    2 => add_to_each::<2>(out, bias),
+                    4 => add_to_each::<4>(out, bias),
+                    _ => out.chunks_exact_mut(windows).zip(bias).for_each(|(row, bias)| {
                         row.iter_mut().for_each(|x| *x += bias);
                     }),
                 }
             }
-            super::activation::apply(conv.activation, isa, out);
+            let addend = of.addend.map(|addend| &addend[filters.start * windows..filters.end * windows]);
+            finish(isa, conv.activation, addend, out);
             item += count;
         }
         Ok(())

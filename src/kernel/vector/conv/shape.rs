@@ -51,6 +51,8 @@ pub struct Data<'a> {
     pub packed: Option<&'a PackedFilters>,
     /// One number per output channel.
     pub bias: Option<&'a [f32]>,
+    /// One number per element of the output, added after the bias.
+    pub addend: Option<&'a [f32]>,
 }
 
 impl ConvShape {
@@ -134,14 +136,15 @@ impl ConvShape {
     }
 }
 
-/// The image of product `number`, its weights and its bias: of one image and one group.
+/// The image of product `number`, its weights, its bias and its addend: of one image and one group.
 pub fn operands<'a>(conv: &ConvShape, data: &Data<'a>, number: usize) -> Data<'a> {
     let image = conv.channels * conv.plane();
-    let (group, filters) = (number % conv.groups, conv.filters);
+    let (group, filters, sums) = (number % conv.groups, conv.filters, conv.filters * conv.windows());
     Data {
         x: &data.x[number * image..][..image],
         weights: &data.weights[group * filters * conv.depth()..][..filters * conv.depth()],
         packed: data.packed,
         bias: data.bias.map(|bias| &bias[group * filters..][..filters]),
+        addend: data.addend.map(|addend| &addend[number * sums..][..sums]),
     }
 }

@@ -1,7 +1,7 @@
 //! Every algorithm at every level against the definition.
 #![forbid(unsafe_code)]
 
-use super::super::activation::Activation;
+use super::super::activation::{self, Activation};
 use super::super::standalone::StandaloneCall;
 use super::super::window::EdgeMode;
 use super::*;
@@ -21,6 +21,7 @@ fn axis(input: usize, taps: usize, stride: usize, dilation: usize, (before, afte
     Axis { input, output, taps, stride, dilation, before, edge: EdgeMode::Zero }
 }
 
+/// The sums before addend and activation.
 fn reference(conv: &ConvShape, data: &Data<'_>) -> Vec<f64> {
     let mut out = Vec::new();
     for number in 0..conv.images * conv.groups {
@@ -38,22 +39,53 @@ fn reference(conv: &ConvShape, data: &Data<'_>) -> Vec<f64> {
                         sum += f64::from(data.x[at]) * f64::from(data.weights[filter * conv.depth() + k]);
                     }
                 }
-                out.push(if conv.activation == Activation::WEIR_ACTIVATION_RELU { sum.max(0.0) } else { sum });
+                out.push(sum);
             }
         }
     }
     out
 }
 
+/// What a convolution of these activations may end with.
+fn activations(conv: &ConvShape) -> Vec<Activation> {
+    use crate::ops::weir_activation_value::*;
+    let with = |function, alpha, beta| Activation { function, alpha, beta };
+    if conv.activation == Activation::NONE {
+        return vec![Activation::NONE];
+    }
+    vec![
+        conv.activation,
+        with(WEIR_ACTIVATION_CLIP, -0.25, 6.0),
+        with(WEIR_ACTIVATION_HARDSWISH, 1.0 / 6.0, 0.5),
+        with(WEIR_ACTIVATION_SWISH, 1.0, 0.0),
+    ]
+}
+
+/// The definition of an activation.
+fn activated(activation: Activation, x: f64) -> f64 {
+    use crate::ops::weir_activation_value::*;
+    let (alpha, beta) = (f64::from(activation.alpha), f64::from(activation.beta));
+    match activation.function {
+        WEIR_ACTIVATION_NONE => x,
+        WEIR_ACTIVATION_RELU => x.max(0.0),
+        WEIR_ACTIVATION_CLIP => x.clamp(alpha, beta),
+        WEIR_ACTIVATION_HARDSWISH => x * (alpha * x + beta).clamp(0.0, 1.0),
+        WEIR_ACTIVATION_SWISH => x / (1.0 + (-alpha * x).exp()),
+        other => panic!("no definition of {other:?}"),
+    }
+}
+
 fn check(conv: &ConvShape, way: ConvAlgorithm) {
     assert_eq!(conv.way(), way, "{conv:?}");
     let [x, weights, out] = conv.sizes();
     let (x, weights, bias) = (noise(x, 1), noise(weights, 2), noise(conv.groups * conv.filters, 3));
+    let addend = noise(out, 4);
+    let bits = |floats: &[f32]| floats.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
     for bias in [None, Some(&bias[..])] {
-        let data = Data { x: &x, weights: &weights, packed: None, bias };
-        let want = reference(conv, &data);
+        let data = Data { x: &x, weights: &weights, packed: None, bias, addend: None };
+        let sums = reference(conv, &data);
         for isa in Isa::available() {
-            let compute = |data: &Data<'_>, caches: &Caches| {
+            let compute = |conv: &ConvShape, data: &Data<'_>, caches: &Caches| {
                 let mut got = vec![f32::NAN; out];
                 let call = StandaloneCall::new(None, conv.cost_ns(), scratch_bytes_on(isa, caches, conv)).unwrap();
                 let rows = conv.images * conv.groups * conv.filters;
@@ -61,19 +93,31 @@ fn check(conv: &ConvShape, way: ConvAlgorithm) {
                     .unwrap();
                 got
             };
-            let got = compute(&data, Caches::of_machine());
             let packed = super::packed(isa, conv, &weights).unwrap();
-            let bits = |floats: &[f32]| floats.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-            for packed in [None, packed.as_ref()] {
-                let caches = Caches { l1: 4 << 10, l2: if packed.is_some() { 16 << 10 } else { 4 << 20 } };
-                let again = compute(&Data { packed, ..data }, &caches);
-                let packed = packed.is_some();
-                assert_eq!(bits(&again), bits(&got), "{isa:?} {way:?} {conv:?}: {caches:?}, packed: {packed}");
-            }
-            let bound = 3e-7 * (conv.depth() as f64).sqrt();
-            for (i, (&got, &want)) in got.iter().zip(&want).enumerate() {
-                let error = (f64::from(got) - want).abs();
-                assert!(error <= bound * want.abs().max(4.0), "{isa:?} {way:?} {conv:?}: {i}: {got} for {want}");
+            let plain = compute(&ConvShape { activation: Activation::NONE, ..*conv }, &data, Caches::of_machine());
+            for addend in [None, Some(&addend[..])] {
+                for activation in activations(conv) {
+                    let (conv, data) = (ConvShape { activation, ..*conv }, Data { addend, ..data });
+                    let got = compute(&conv, &data, Caches::of_machine());
+                    for packed in [None, packed.as_ref()] {
+                        let caches = Caches { l1: 4 << 10, l2: if packed.is_some() { 16 << 10 } else { 4 << 20 } };
+                        let again = compute(&conv, &Data { packed, ..data }, &caches);
+                        let packed = packed.is_some();
+                        assert_eq!(bits(&again), bits(&got), "{isa:?} {way:?} {conv:?}: {caches:?}, packed: {packed}");
+                    }
+                    let mut apart = plain.clone();
+                    apart.iter_mut().zip(addend.unwrap_or_default()).for_each(|(x, more)| *x += more);
+                    activation::apply(activation, isa, &mut apart);
+                    assert_eq!(bits(&got), bits(&apart), "{isa:?} {way:?} {conv:?}: what follows changes bits");
+                    let bound = 3e-7 * (conv.depth() as f64).sqrt();
+                    for (i, &got) in got.iter().enumerate() {
+                        let sum = sums[i] + addend.map_or(0.0, |addend| f64::from(addend[i]));
+                        let want = activated(activation, sum);
+                        // No activation is steeper than 1.5.
+                        let error = (f64::from(got) - want).abs() / 1.5;
+                        assert!(error <= bound * sum.abs().max(4.0), "{isa:?} {way:?} {conv:?}: {i}: {got} for {want}");
+                    }
+                }
             }
         }
     }
@@ -105,15 +149,8 @@ fn directly() {
                 continue;
             }
             for (channels, filters) in [(3, 9), (1, 16), (2, 53)] {
-                let conv = ConvShape {
-                    images: 2,
-                    groups: 2,
-                    channels,
-                    filters,
-                    rows,
-                    columns,
-                    activation: Activation::WEIR_ACTIVATION_RELU,
-                };
+                let conv =
+                    ConvShape { images: 2, groups: 2, channels, filters, rows, columns, activation: Activation::RELU };
                 check(&conv, ConvAlgorithm::Direct);
             }
         }
@@ -136,7 +173,7 @@ fn by_winograd() {
             if rows.output.min(columns.output) < 12 {
                 continue;
             }
-            let activation = Activation::WEIR_ACTIVATION_RELU;
+            let activation = Activation::RELU;
             check(&ConvShape { images, groups, channels, filters, rows, columns, activation }, ConvAlgorithm::Winograd);
         }
     }
@@ -144,7 +181,7 @@ fn by_winograd() {
 
 #[test]
 fn directly_in_several_pieces() {
-    let activation = Activation::WEIR_ACTIVATION_NONE;
+    let activation = Activation::NONE;
     // Several stretches of channels, several strips of rows, and filters divided.
     let long = ConvShape {
         images: 1,
@@ -170,15 +207,7 @@ fn patches_in_rows() {
     for columns in axes(9).into_iter().filter(|axis| axis.output <= 4) {
         let rows = axis(4, 3, 1, 1, (0, 1));
         check(
-            &ConvShape {
-                images: 2,
-                groups: 2,
-                channels: 3,
-                filters: 37,
-                rows,
-                columns,
-                activation: Activation::WEIR_ACTIVATION_RELU,
-            },
+            &ConvShape { images: 2, groups: 2, channels: 3, filters: 37, rows, columns, activation: Activation::RELU },
             ConvAlgorithm::Rows,
         );
     }
@@ -191,7 +220,7 @@ fn patches_in_rows() {
         filters: 258,
         rows: Axis::ONE,
         columns,
-        activation: Activation::WEIR_ACTIVATION_NONE,
+        activation: Activation::NONE,
     };
     check(&signal, ConvAlgorithm::Rows);
 }
@@ -201,15 +230,8 @@ fn with_few_filters() {
     for columns in axes(70).into_iter().chain(axes(9)) {
         for (channels, filters) in [(1, 1), (3, 2), (2, 7)] {
             for rows in [axis(5, 3, 2, 1, (1, 1)), axis(20, 3, 1, 1, (1, 1)), axis(11, 5, 1, 2, (4, 4))] {
-                let conv = ConvShape {
-                    images: 2,
-                    groups: 3,
-                    channels,
-                    filters,
-                    rows,
-                    columns,
-                    activation: Activation::WEIR_ACTIVATION_RELU,
-                };
+                let conv =
+                    ConvShape { images: 2, groups: 3, channels, filters, rows, columns, activation: Activation::RELU };
                 if conv.windows() > 12 {
                     check(&conv, ConvAlgorithm::Few);
                 }
@@ -218,7 +240,7 @@ fn with_few_filters() {
     }
     // A long signal.
     let columns = axis(10_000, 3, 1, 4, (4, 4));
-    let activation = Activation::WEIR_ACTIVATION_NONE;
+    let activation = Activation::NONE;
     let signal = ConvShape { images: 1, groups: 2, channels: 5, filters: 3, rows: Axis::ONE, columns, activation };
     check(&signal, ConvAlgorithm::Few);
 }
@@ -241,7 +263,7 @@ fn depthwise_in_place() {
                     filters,
                     rows: axis(height, taps, stride, 1, padding),
                     columns: axis(width, taps, stride, 1, padding),
-                    activation: Activation::WEIR_ACTIVATION_RELU,
+                    activation: Activation::RELU,
                 };
                 if conv.windows() > 12 {
                     check(&conv, ConvAlgorithm::Few);

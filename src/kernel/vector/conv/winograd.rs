@@ -386,7 +386,9 @@ impl WinogradPiece<'_> {
         unsafe { output.transform(self.isa, scratch.zeros.as_ptr()) };
         scratch.zeros[..count].fill(0.0);
         let windows = &mut scratch.output[..rows.len() * columns.len() * blocks * lanes];
-        activation::apply(conv.activation, self.isa, windows);
+        if self.of.addend.is_none() {
+            activation::apply(conv.activation, self.isa, windows);
+        }
         let region = OutputRegion {
             data: self.out.wrapping_add(filters.start * conv.windows()),
             plane: conv.windows(),
@@ -395,7 +397,12 @@ impl WinogradPiece<'_> {
             columns,
         };
         // SAFETY: as demanded of the caller.
-        unsafe { region.store(self.isa, windows, blocks * lanes, count) };
+        unsafe {
+            region.store(self.isa, windows, blocks * lanes, count);
+            if let Some(addend) = self.of.addend {
+                region.finish(self.isa, &addend[filters.start * conv.windows()..], conv.activation, count);
+            }
+        }
     }
 
     /// Transforms the weights of some filters during the call.
