@@ -25,7 +25,6 @@ def _gemm(g, call):
     a, b = call.inputs[:2]
     alpha, beta = call.get("alpha", 1.0), call.get("beta", 1.0)
     c = call.input(2)
-    activation = call.get("activation", "NONE")
     if alpha != 1:
         if b.array is not None and b.dtype in FLOATS:
             b = constant((b.array * alpha).astype(b.dtype))
@@ -38,11 +37,8 @@ def _gemm(g, call):
     row = c is not None and c.size in (1, columns) and all(dim == 1 for dim in c.shape[:-1])
     bias = reshape(g, expand(g, c, (*c.shape[:-1], columns)), (columns,)) if row else None
     later = c is not None and not row
-    y = matmul(g, a, b, bias, "NONE" if later else activation, *transposed)
-    if later:
-        y = binary(g, "ADD", y, c)
-        y = y if activation == "NONE" else eltwise(g, activation, y)
-    return y
+    y = matmul(g, a, b, bias, *transposed)
+    return binary(g, "ADD", y, c) if later else y
 
 
 def as_matrices(g, product, a, b):
@@ -57,8 +53,7 @@ def as_matrices(g, product, a, b):
 
 @form("MatMul")
 def _matmul(g, call):
-    bias, activation = call.input(2), call.get("activation", "NONE")
-    return as_matrices(g, lambda a, b: matmul(g, a, b, bias, activation), *call.inputs[:2])
+    return as_matrices(g, lambda a, b: matmul(g, a, b), *call.inputs[:2])
 
 
 def single(array, what):

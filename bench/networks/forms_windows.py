@@ -42,12 +42,11 @@ def window(call, spatial, kernel, ceil=False):
     return strides, dilations, begin, end, sizes
 
 
-def conv(g, x, weights, bias, strides, dilations, begin, end, sizes, groups=1, activation="NONE"):
+def conv(g, x, weights, bias, strides, dilations, begin, end, sizes, groups=1):
     rank = x.rank - 2
     require(rank in (1, 2), f"convolution of {rank} dimensions")
     members = {
         "flags": g.weir.WEIR_CONV_BIAS if bias else 0,
-        "activation": value_of(activation, g.weir, "ACTIVATION"),
         "groups": groups,
         "strides": strides,
         "dilations": dilations,
@@ -65,8 +64,7 @@ def _conv(g, call):
     groups = call.get("group", 1)
     strides, dilations, begin, end, sizes = window(call, x.shape[2:], weights.shape[2:])
     arguments = [in_f32(g, value) if value else None for value in (x, weights, call.input(2))]
-    activation = call.get("activation", "NONE")
-    y = conv(g, *arguments, strides, dilations, begin, end, sizes, groups, activation)
+    y = conv(g, *arguments, strides, dilations, begin, end, sizes, groups)
     return convert_type(g, y, x.dtype)
 
 
@@ -92,15 +90,13 @@ def _conv_transpose(g, call):
         sizes = [f + e - b - a for f, e, b, a in zip(full, extra, begin, pads[rank:])]
     outputs = weights.shape[1] * groups
     bias = in_f32(g, call.inputs[2]) if call.has(2) else None
-    activation = call.get("activation", "NONE")
     after = [f + e - b - size for f, e, b, size in zip(full, extra, begin, sizes)]
     if rank > 2 or min(begin) < 0:
-        y = by_zeros(g, x, weights, bias, (strides, dilations, begin, sizes, groups, activation))
+        y = by_zeros(g, x, weights, bias, (strides, dilations, begin, sizes, groups))
         return convert_type(g, y, call.inputs[0].dtype)
     weir, inputs = g.weir, [x, weights] + ([bias] if bias else [])
     members = {
         "flags": weir.WEIR_CONV_TRANSPOSE_BIAS if bias else 0,
-        "activation": value_of(activation, weir, "ACTIVATION"),
         "groups": groups,
         "strides": strides,
         "dilations": dilations,
@@ -114,7 +110,7 @@ def _conv_transpose(g, call):
 
 def by_zeros(g, x, weights, bias, settings):
     """As a convolution of x with zeros between its elements, by the mirrored weights."""
-    strides, dilations, begin, sizes, groups, activation = settings
+    strides, dilations, begin, sizes, groups = settings
     rank, kernel = x.rank - 2, weights.shape[2:]
     spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations)]
     split = (groups, weights.shape[0] // groups, weights.shape[1], *kernel)
@@ -130,7 +126,7 @@ def by_zeros(g, x, weights, bias, settings):
     cut = [(max(-b, 0), dim - max(-a, 0)) for b, a, dim in zip(before, after, x.shape[2:])]
     x = slice_of(g, x, [0, 0, *(c[0] for c in cut)], [*x.shape[:2], *(c[1] for c in cut)])
     before, after = ([max(margin, 0) for margin in side] for side in (before, after))
-    return conv(g, x, mirrored, bias, [1] * rank, dilations, before, after, sizes, groups, activation)
+    return conv(g, x, mirrored, bias, [1] * rank, dilations, before, after, sizes, groups)
 
 
 def pooling(g, op, x, kernel, strides, dilations, begin, end, sizes):

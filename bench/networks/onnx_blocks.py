@@ -293,7 +293,7 @@ def reduce(g, op, x, axes, keep=True, p=0.0):
     return g.kernel("reduce", members, [x], S64 if places else x.dtype, shape)
 
 
-def matmul(g, a, b, bias=None, activation="NONE", transpose_a=False, transpose_b=False):
+def matmul(g, a, b, bias=None, transpose_a=False, transpose_b=False):
     require(a.dtype in FLOATS, f"product of type {a.dtype}")
     require(a.dtype == b.dtype, f"types {a.dtype} and {b.dtype}")
     rows = a.shape[-1 if transpose_a else -2]
@@ -302,8 +302,7 @@ def matmul(g, a, b, bias=None, activation="NONE", transpose_a=False, transpose_b
     weir = g.weir
     flags = transpose_a * weir.WEIR_MATMUL_TRANSPOSE_A | transpose_b * weir.WEIR_MATMUL_TRANSPOSE_B
     flags |= weir.WEIR_MATMUL_BIAS if bias else 0
-    members = {"flags": flags, "activation": value_of(activation, weir, "ACTIVATION")}
-    return g.kernel("matmul", members, [a, b, bias] if bias else [a, b], a.dtype, shape)
+    return g.kernel("matmul", {"flags": flags}, [a, b, bias] if bias else [a, b], a.dtype, shape)
 
 
 def matmul_int8(g, a, b, dtype=S32, scale=0.0, scales=None, zero_a=0, zero_b=0, zero_c=0):

@@ -241,7 +241,7 @@ class Program:
             stats = sized(weir.weir_node_stats)
             weir.weir_program_get_node_stats(self.program, index, byref(stats))
             name = stats.name.decode()
-            yield name, self.graph.kinds.get(name, "other"), stats.count, stats.min_ns
+            yield name, self.graph.kinds.get(name.split("+")[0], "other"), stats.count, stats.min_ns
 
     def report(self):
         length = ctypes.c_size_t()

@@ -11,8 +11,6 @@ import onnx.reference
 from onnx import helper, numpy_helper
 
 RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
-# What a convolution or a product applies to its result: weir's name of the function.
-ACTIVATIONS = {"Relu": "RELU", "Sigmoid": "SIGMOID", "Tanh": "TANH"}
 
 
 @dataclasses.dataclass(eq=False)
@@ -166,8 +164,6 @@ def rewrite(source):
     drop_identities(source)
     join_patterns(source)
     join_affine(source)
-    join_bias(source)
-    join_activations(source)
 
 
 def fold_constants(source):
@@ -402,32 +398,3 @@ def join_affine_nodes(source, readers, node):
     source.nodes[source.nodes.index(nodes[-1])] = made
     for gone in nodes[:-1]:
         source.nodes.remove(gone)
-
-
-def join_bias(source):
-    """A product and the constant row that is added to it."""
-    readers = source.readers()
-    for node in list(source.nodes):
-        if node.op != "MatMul" or not (found := chain(source, readers, node, "Add")):
-            continue
-        bias = other_input(found[1], node.outputs[0])
-        weights, array = source.constants.get(node.inputs[1]), source.constants.get(bias)
-        if weights is None or array is None or weights.ndim != 2 or array.shape != weights.shape[1:]:
-            continue
-        if weights.dtype == numpy.float32:
-            made = dataclasses.replace(node, inputs=[*node.inputs, bias], outputs=found[1].outputs)
-            replace(source, found, made)
-
-
-def join_activations(source):
-    readers = source.readers()
-    for node in list(source.nodes):
-        if node.op not in ("Conv", "ConvTranspose", "Gemm", "MatMul"):
-            continue
-        reading = readers.get(node.outputs[0], [])
-        if len(reading) != 1 or reading[0] == "output" or reading[0].op not in ACTIVATIONS:
-            continue
-        attributes = {**node.attributes, "activation": ACTIVATIONS[reading[0].op]}
-        made = dataclasses.replace(node, outputs=reading[0].outputs, attributes=attributes)
-        source.nodes[source.nodes.index(node)] = made
-        source.nodes.remove(reading[0])
