@@ -13,9 +13,9 @@ use crate::kernel::vector::micro::Scale;
 use crate::kernel::vector::site::{Matrix, MatrixMut};
 use crate::kernel::{EpilogueStep, Kernel, KernelContext, OtherShape, Outputs};
 use crate::memory::{Bf16, BytesMut, F16};
+use crate::ops::Activation;
 use crate::ops::matmul::{Matmul, leading, sides};
 use crate::ops::weir_binary_op_value::WEIR_BINARY_ADD;
-use crate::ops::Activation;
 use std::sync::Arc;
 
 /// A batch dimension: strides of A and B from one product to the next.

@@ -1,4 +1,5 @@
 //! The sizes of the caches that blocks of data are made for. They change how work is divided, never a result.
+#![forbid(unsafe_code)]
 
 use crate::sync::OnceLock;
 

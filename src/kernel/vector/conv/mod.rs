@@ -20,6 +20,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 mod tile;
+mod transform;
 mod winograd;
 
 use super::caches::Caches;

@@ -23,7 +23,6 @@ use super::super::activation;
 use super::super::caches::Caches;
 use super::super::held::HeldPanels;
 use super::super::isa::Isa;
-use super::super::lanes::{Baseline, Vector};
 use super::super::site::{MatrixMut, Site, check_scratch};
 use super::super::strip::Strip;
 use super::super::window::Axis;
@@ -31,21 +30,17 @@ use super::filters::{self, PackedFilters};
 use super::output::OutputRegion;
 use super::shape::{ConvShape, Data, operands};
 use super::tile::{FilterRegisters, Tile};
+use super::transform::{BEHIND, OutputOfPiece, PLACES, TAPS, TileGroups, TilesOfChannel, transform_weights};
 use crate::base::Result;
 use crate::threadpool::{MAX_SLOTS, Span};
 use std::ops::Range;
 
-/// Places of a tile, and taps of a window.
-const PLACES: usize = 16;
-const TAPS: usize = 9;
 /// Tiles of a piece, at least and at most, but for the shape of the output.
 const FEW_TILES: usize = 16;
 const MANY_TILES: usize = 64;
 /// Filters of a piece at least, and enough pieces for any pool.
 const FILTERS: usize = 32;
 const ENOUGH: usize = 16;
-/// Floats behind a group of tiles: they are copied by whole registers.
-const BEHIND: usize = 16;
 
 /// Transformed weights of a filter.
 pub fn depth(conv: &ConvShape) -> usize {
@@ -418,226 +413,5 @@ impl WinogradPiece<'_> {
             unsafe { transform_weights(self.isa, from.as_ptr(), channels, to.as_mut_ptr()) };
         }
         FilterWeights { blocks, data: scratch.weights.as_ptr(), block_step: PLACES * channels * lanes }
-    }
-}
-
-/// Tiles in groups of about the same size.
-#[derive(Clone, Copy)]
-struct TileGroups {
-    tiles: usize,
-    count: usize,
-}
-
-impl TileGroups {
-    #[inline(always)]
-    fn at(&self, group: usize) -> Range<usize> {
-        group * self.tiles / self.count..(group + 1) * self.tiles / self.count
-    }
-
-    fn numbered(self) -> impl Iterator<Item = (usize, Range<usize>)> {
-        (0..self.count).map(move |group| (group, self.at(group)))
-    }
-}
-
-/// Calls a method or a function with the registers of a level.
-macro_rules! on {
-    ($isa:expr, |$vector:ident| $call:expr) => {
-        match $isa {
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => {
-                type $vector = std::arch::x86_64::__m512;
-                #[target_feature(enable = "avx512f")]
-                fn with_avx512(run: impl FnOnce()) {
-                    run()
-                }
-                with_avx512(
-                    #[inline(always)]
-                    || $call,
-                )
-            }
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => {
-                type $vector = std::arch::x86_64::__m256;
-                #[target_feature(enable = "avx2,fma")]
-                fn with_avx2(run: impl FnOnce()) {
-                    run()
-                }
-                with_avx2(
-                    #[inline(always)]
-                    || $call,
-                )
-            }
-            _ => {
-                type $vector = Baseline;
-                $call
-            }
-        }
-    };
-}
-
-/// Tiles of a channel to be transformed.
-struct TilesOfChannel<'a> {
-    /// The strip, with floats from one row of tiles to the next.
-    x: *const f32,
-    x_step: usize,
-    taps: &'a [usize],
-    rows: usize,
-    columns: usize,
-    /// `[place][tile]`, and floats from one place to the next.
-    at: *mut f32,
-    at_place: usize,
-    groups: TileGroups,
-    /// The number of the channel, and of all.
-    number: (usize, usize),
-    /// `[place][group][channel][tile]`, and floats from one place to the next.
-    to: *mut f32,
-    to_place: usize,
-}
-
-impl TilesOfChannel<'_> {
-    /// # Safety
-    /// The level is supported. The strip has all tiles, and there is room for them, with a register behind the tiles of
-    /// each place, and of each group.
-    unsafe fn transform(&self, isa: Isa) {
-        // SAFETY: as demanded of the caller.
-        unsafe { on!(isa, |V| self.vectors::<V>()) }
-    }
-
-    #[inline(always)]
-    #[expect(clippy::needless_range_loop, reason = "the number of a column, or of a row of columns")]
-    unsafe fn vectors<V: Vector>(&self) {
-        // SAFETY: as demanded of the caller. Floats stored behind the last tile of a row, or of a channel in a group, are
-        // not read, or stored again by what follows.
-        unsafe {
-            for row in 0..self.rows {
-                for column in (0..self.columns).step_by(V::LANES) {
-                    let x = self.x.add(row * self.x_step + column);
-                    let to = self.at.add(row * self.columns + column);
-                    // Bt d, a column of the tile at a time.
-                    let mut half = [[V::splat(0.0); 4]; 4];
-                    for j in 0..4 {
-                        let d = |i: usize| V::load(x.add(*self.taps.get_unchecked(4 * i + j)));
-                        let (d0, d1, d2, d3) = (d(0), d(1), d(2), d(3));
-                        half[0][j] = d0.sub(d2);
-                        half[1][j] = d1.add(d2);
-                        half[2][j] = d2.sub(d1);
-                        half[3][j] = d1.sub(d3);
-                    }
-                    // Times B.
-                    for (i, [h0, h1, h2, h3]) in half.into_iter().enumerate() {
-                        let place = |j: usize| to.add((4 * i + j) * self.at_place);
-                        h0.sub(h2).store(place(0));
-                        h1.add(h2).store(place(1));
-                        h2.sub(h1).store(place(2));
-                        h1.sub(h3).store(place(3));
-                    }
-                }
-            }
-            let (channel, channels) = self.number;
-            for group in 0..self.groups.count {
-                let of = self.groups.at(group);
-                let to = self.to.add(of.start * channels + channel * of.len() + group * BEHIND);
-                for place in 0..PLACES {
-                    let (from, to) = (self.at.add(place * self.at_place + of.start), to.add(place * self.to_place));
-                    for at in (0..of.len()).step_by(V::LANES) {
-                        V::load(from.add(at)).store(to.add(at));
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Sums to be transformed into elements of the output.
-struct OutputOfPiece {
-    /// `[place][tile][filter]`
-    sums: *const f32,
-    /// Rows of tiles, and tiles of each.
-    tiles: (usize, usize),
-    blocks: usize,
-    /// Rows of the output, and windows of each: twice as many, or one less.
-    rows: usize,
-    columns: usize,
-    /// `[window][filter]`
-    to: *mut f32,
-}
-
-impl OutputOfPiece {
-    /// # Safety
-    /// The level is supported; there are the sums of all tiles, room for so many windows, and a first value for each
-    /// filter.
-    unsafe fn transform(&self, isa: Isa, first: *const f32) {
-        // SAFETY: as demanded of the caller.
-        unsafe { on!(isa, |V| self.vectors::<V>(first)) }
-    }
-
-    #[inline(always)]
-    #[expect(clippy::needless_range_loop, reason = "the number of a column, or of a row of columns")]
-    unsafe fn vectors<V: Vector>(&self, first: *const f32) {
-        let (down, across) = self.tiles;
-        let width = self.blocks * V::LANES;
-        // SAFETY: as demanded of the caller.
-        unsafe {
-            for tile in 0..down * across {
-                let (row, column) = (2 * (tile / across), 2 * (tile % across));
-                for block in 0..self.blocks {
-                    let at = block * V::LANES;
-                    let first = V::load(first.add(at));
-                    let m = |place: usize| V::load(self.sums.add((place * down * across + tile) * width + at));
-                    // At M, a column at a time.
-                    let mut half = [[V::splat(0.0); 4]; 2];
-                    for j in 0..4 {
-                        let (m0, m1, m2, m3) = (m(j), m(4 + j), m(8 + j), m(12 + j));
-                        half[0][j] = m0.add(m1).add(m2);
-                        half[1][j] = m1.sub(m2).sub(m3);
-                    }
-                    // Times A.
-                    for (i, [h0, h1, h2, h3]) in half.into_iter().enumerate() {
-                        if row + i < self.rows {
-                            let to = self.to.add(((row + i) * self.columns + column) * width + at);
-                            h0.add(h1).add(h2).add(first).store(to);
-                            if column + 1 < self.columns {
-                                h1.sub(h2).sub(h3).add(first).store(to.add(width));
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// U = G g Gt for a block of filters: from `[channel][tap][lanes]` to `[place][channel][lanes]`.
-///
-/// # Safety
-/// The level is supported; both have all channels.
-unsafe fn transform_weights(isa: Isa, from: *const f32, channels: usize, to: *mut f32) {
-    // SAFETY: as demanded of the caller.
-    unsafe { on!(isa, |V| weights_of::<V>(from, channels, to)) }
-}
-
-/// # Safety
-/// As `transform_weights`, with the processor's registers.
-#[inline(always)]
-#[expect(clippy::needless_range_loop, reason = "the number of a column, or of a row of columns")]
-unsafe fn weights_of<V: Vector>(from: *const f32, channels: usize, to: *mut f32) {
-    // SAFETY: as demanded of the caller.
-    unsafe {
-        let half = V::splat(0.5);
-        // G times three numbers.
-        let turned = |g: [V; 3]| {
-            let (ends, middle) = (g[0].add(g[2]).mul(half), g[1].mul(half));
-            [g[0], ends.add(middle), ends.sub(middle), g[2]]
-        };
-        for channel in 0..channels {
-            let g = |tap: usize| V::load(from.add((channel * TAPS + tap) * V::LANES));
-            // [column][row]
-            let left: [[V; 4]; 3] = std::array::from_fn(|j| turned([g(j), g(3 + j), g(6 + j)]));
-            for i in 0..4 {
-                for (j, u) in turned([left[0][i], left[1][i], left[2][i]]).into_iter().enumerate() {
-                    u.store(to.add(((4 * i + j) * channels + channel) * V::LANES));
-                }
-            }
-        }
     }
 }
