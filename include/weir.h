@@ -130,6 +130,7 @@
  *                          recurrent cells, kernel cache, matrix products without an engine
  *     weir/resource.h      resources, variable, lookup table
  *     weir/inspect.h       drawings and reports, statistics, costs of a pool, memory figures, runtime
+ *     weir/trace.h         trace
  *     weir/device.h        device, native handles
  *     weir/cuda.h          cuda
  *     weir/dlpack.h        exchange
@@ -226,6 +227,9 @@ typedef struct weir_tensor weir_tensor;
  * thread. Shared: create, retain, release.
  */
 typedef struct weir_threadpool weir_threadpool;
+
+/** What ran where and when, from weir_trace_start (weir/trace.h) on. Shared: create (by start), retain, release. */
+typedef struct weir_trace weir_trace;
 
 /* ---- Library ------------------------------------------------------------------------------------------------------
  * The library's version, and the last failure.
@@ -2552,6 +2556,8 @@ typedef struct weir_run_options {
    * on a synchronous one, and weir_program_run_many, refuse it.
    */
   const weir_notice *notice;
+  /** NULL, or a trace that the run is to be part of, whatever that is a trace of (weir_trace_start). */
+  weir_trace *trace;
 } weir_run_options;
 
 /**

@@ -33,6 +33,7 @@
 #include "weir/resource.hpp"
 #include "weir/task_group.hpp"
 #include "weir/threadpool.hpp"
+#include "weir/trace.hpp"
 #endif
 
 #endif // WEIR_HPP

@@ -4,7 +4,7 @@
 //! Rust. The items here are for these, and for tests and benches; they are not a stable API. Rooms, in the order data
 //! flows; each imports only rooms to its left (`tests/layering.rs`):
 //!
-//! `abi -> base -> {ops, sync} -> {threadpool, memory} -> device -> kernel -> stream -> resource -> engine`
+//! `abi -> base -> {ops, sync} -> trace -> {threadpool, memory} -> device -> kernel -> stream -> resource -> engine`
 //! `-> graph -> ffi`
 
 #[doc(hidden)]
@@ -13,6 +13,8 @@ pub mod abi;
 pub mod base;
 #[doc(hidden)]
 pub mod sync;
+#[doc(hidden)]
+pub mod trace;
 
 #[doc(hidden)]
 pub mod memory;

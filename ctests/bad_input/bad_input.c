@@ -6,6 +6,7 @@
 
 #include <weir/task_group.h>
 #include <weir/inspect.h>
+#include <weir/trace.h>
 
 #include "bad_input.h"
 
@@ -66,9 +67,9 @@ static void rows_of_the_library(void) {
 
     ROW(weir_runtime_get_info, (NULL), INVALID, "out_info is NULL");
     info.struct_size = 0;
-    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 0, expected 216 (at least 120)");
+    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 0, expected 224 (at least 120)");
     info.struct_size = offsetof(weir_runtime_info, attrs);
-    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 112, expected 216");
+    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 112, expected 224");
     info.struct_size = SIZE_MAX;
     ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 18446744073709551615");
     CHECK(info.struct_size == SIZE_MAX && info.allocations == 0 && info.attrs == 0);
@@ -122,6 +123,8 @@ static void make_objects(void) {
     make_program();
     CHECK_OK(weir_program_start(good.program, good.asynchronous, &good.tensor, 1, &result, 1, NULL, &good.run));
     CHECK_OK(weir_run_synchronize(good.run, WEIR_TIMEOUT_INFINITE));
+    const weir_trace_options few = {.struct_size = sizeof few, .flags = WEIR_TRACE_ONLY_ASKED, .threads = 1};
+    CHECK_OK(weir_trace_start(&few, &good.trace));
     weir_tensor_release(result);
 }
 
@@ -154,6 +157,7 @@ static void rows_of_release(void) {
 }
 
 static void release_objects(void) {
+    weir_trace_release(good.trace);
     weir_run_release(good.run);
     weir_program_release(good.program);
     weir_graph_destroy(good.graph);
@@ -191,6 +195,7 @@ int main(void) {
     bad_input_products();
     bad_input_graph();
     bad_input_run();
+    bad_input_trace();
     bad_input_program();
     bad_input_placement();
     bad_input_device();

@@ -38,6 +38,7 @@ typedef struct objects {
     weir_graph *graph;
     weir_program *program;
     weir_run *run;
+    weir_trace *trace;
     weir_stream *asynchronous; /* a second stream, for runs */
     const weir_engine_attr *lent_engine_attr;
     const weir_stream_attr *lent_stream_attr;
@@ -122,6 +123,7 @@ void bad_input_gemm(void);
 void bad_input_products(void);
 void bad_input_graph(void);
 void bad_input_run(void);
+void bad_input_trace(void);
 void bad_input_program(void);
 void bad_input_placement(void);
 void bad_input_device(void);

@@ -16,10 +16,19 @@
 #include "weir/dlpack.h"
 #include "weir/conformance.h"
 #include "weir/testing.h"
+#include "weir/trace.h"
 
 #define VALUE(name, number) _Static_assert((name) == (number), "value of " #name)
 
 /* clang-format off */
+/* weir_trace_flags, weir_trace_format_value */
+VALUE(WEIR_TRACE_KEEP_LAST, 1);
+VALUE(WEIR_TRACE_ONLY_ASKED, 2);
+VALUE(WEIR_TRACE_PERFETTO, 1);
+VALUE(WEIR_TRACE_CHROME, 2);
+VALUE(WEIR_TRACE_FOLDED, 3);
+VALUE(WEIR_TRACE_PPROF, 4);
+VALUE(WEIR_TRACE_REPORT, 5);
 /* weir_status_value */
 VALUE(WEIR_DLPACK_READ_ONLY, 1);
 VALUE(WEIR_DLPACK_COPY, 2);
@@ -492,6 +501,7 @@ _Static_assert(sizeof(weir_thread_origin) == 4, "width of weir_thread_origin");
 _Static_assert(sizeof(weir_dtype) == 4, "width of weir_dtype");
 _Static_assert(sizeof(weir_report_format) == 4, "width of weir_report_format");
 _Static_assert(sizeof(weir_dump_format) == 4, "width of weir_dump_format");
+_Static_assert(sizeof(weir_trace_format) == 4, "width of weir_trace_format");
 _Static_assert(sizeof(weir_pad_mode) == 4, "width of weir_pad_mode");
 _Static_assert(sizeof(weir_reduce_op) == 4, "width of weir_reduce_op");
 _Static_assert(sizeof(weir_norm_op) == 4, "width of weir_norm_op");

@@ -159,6 +159,7 @@ static inline void check_released(const weir_runtime_info *before) {
     EVENTUALLY(runtime_info().engines <= before->engines);
     EVENTUALLY(runtime_info().domains <= before->domains);
     EVENTUALLY(runtime_info().task_groups <= before->task_groups);
+    EVENTUALLY(runtime_info().traces <= before->traces);
     EVENTUALLY(runtime_info().threadpools <= before->threadpools);
     EVENTUALLY(runtime_info().attrs <= before->attrs);
     EVENTUALLY(runtime_info().threads_alive <= before->threads_alive);

@@ -225,6 +225,41 @@ void pools_are_examined() {
                   WEIR_UNIMPLEMENTED, "");
 }
 
+void traces_tell_what_ran(const weir::engine &engine) {
+    const auto program = chain(engine, 3);
+    const pair p(engine);
+    const weir::trace_name name("a span of C++");
+    const weir::trace trace{weir::trace_options().set_threads(4).set_records_per_thread(1000)};
+    const weir::trace asked{weir::trace_options().set_flags(WEIR_TRACE_ONLY_ASKED)};
+    {
+        const weir::trace_span span(name);
+        program.run({p.x}, {p.y});
+        name.mark(7);
+        program.run({p.x}, {p.y}, weir::run_options().set_trace(asked.get()));
+    }
+    trace.stop();
+    program.run({p.x}, {p.y});
+    const auto told = [](const weir::trace &of, const std::string &what) {
+        const std::string json = of.bytes(WEIR_TRACE_CHROME);
+        int count = 0;
+        for (auto at = json.find(what); at != std::string::npos; at = json.find(what, at + 1)) count++;
+        return count;
+    };
+    EXPECT(told(trace, "\"double 2\"") == 2 && told(asked, "\"double 2\"") == 1);
+    EXPECT(told(trace, "\"a span of C++\"") == 2 && told(asked, "\"a span of C++\"") == 0);
+    const auto info = trace.info();
+    EXPECT(info.recording == 0 && info.threads >= 1 && info.records > 8 && info.lost == 0);
+    EXPECT(trace.thread(0).records > 0);
+    EXPECT_THROWS(trace.thread(100), WEIR_OUT_OF_RANGE, "index is 100");
+    EXPECT_THROWS(trace.save("/no/such/place", WEIR_TRACE_FOLDED), WEIR_NOT_FOUND, "/no/such/place");
+    EXPECT_THROWS(trace.save_to(WEIR_TRACE_PPROF, [](const void *, std::size_t) { return WEIR_ABORTED; }), WEIR_ABORTED, "");
+    const weir::trace of_domain{weir::trace_options().of_program(program.get())};
+    EXPECT_THROWS(weir::trace(weir::trace_options().of_engine(engine.get()).of_program(program.get())),
+                  WEIR_INVALID_ARGUMENT, "one of domain");
+    EXPECT_THROWS(weir::trace(weir::trace_options().of_domain(reinterpret_cast<weir_domain *>(engine.get()))),
+                  WEIR_INVALID_ARGUMENT, "expected a domain");
+}
+
 } // namespace
 
 int main() {
@@ -239,6 +274,7 @@ int main() {
         kernels_decide_shapes_and_run_programs(engine);
         tables_tell_all(engine);
         tensors_come_and_go(engine);
+        traces_tell_what_ran(engine);
         pools_are_examined();
     }
     expect_released(before);

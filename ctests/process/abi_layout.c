@@ -27,7 +27,7 @@
 /* clang-format off */
 #ifdef __LP64__
 
-SIZE(weir_runtime_info, 216);
+SIZE(weir_runtime_info, 224);
 OFFSET(weir_runtime_info, struct_size, 0);
 OFFSET(weir_runtime_info, threads_started, 8);
 OFFSET(weir_runtime_info, threads_alive, 16);
@@ -55,6 +55,7 @@ OFFSET(weir_runtime_info, resources, 184);
 OFFSET(weir_runtime_info, leaked_resources, 192);
 OFFSET(weir_runtime_info, domains, 200);
 OFFSET(weir_runtime_info, task_groups, 208);
+OFFSET(weir_runtime_info, traces, 216);
 
 SIZE(weir_allocator_vtable, 48);
 OFFSET(weir_allocator_vtable, struct_size, 0);
@@ -253,7 +254,7 @@ OFFSET(weir_compile_options, placement, 44);
 OFFSET(weir_compile_options, segments, 48);
 OFFSET(weir_compile_options, reserved, 52);
 
-SIZE(weir_run_options, 72);
+SIZE(weir_run_options, 80);
 OFFSET(weir_run_options, struct_size, 0);
 OFFSET(weir_run_options, flags, 8);
 OFFSET(weir_run_options, deadline_ns, 16);
@@ -263,6 +264,36 @@ OFFSET(weir_run_options, num_outputs, 40);
 OFFSET(weir_run_options, absent, 48);
 OFFSET(weir_run_options, num_absent, 56);
 OFFSET(weir_run_options, notice, 64);
+OFFSET(weir_run_options, trace, 72);
+
+SIZE(weir_trace_options, 56);
+OFFSET(weir_trace_options, struct_size, 0);
+OFFSET(weir_trace_options, flags, 8);
+OFFSET(weir_trace_options, domain, 16);
+OFFSET(weir_trace_options, engine, 24);
+OFFSET(weir_trace_options, program, 32);
+OFFSET(weir_trace_options, records_per_thread, 40);
+OFFSET(weir_trace_options, threads, 48);
+OFFSET(weir_trace_options, reserved, 52);
+
+SIZE(weir_trace_info, 96);
+OFFSET(weir_trace_info, struct_size, 0);
+OFFSET(weir_trace_info, recording, 8);
+OFFSET(weir_trace_info, threads, 12);
+OFFSET(weir_trace_info, records, 16);
+OFFSET(weir_trace_info, lost, 24);
+OFFSET(weir_trace_info, lost_without_ring, 32);
+OFFSET(weir_trace_info, begin_ns, 40);
+OFFSET(weir_trace_info, end_ns, 48);
+OFFSET(weir_trace_info, clock_error_ns, 56);
+OFFSET(weir_trace_info, clock, 64);
+
+SIZE(weir_trace_thread, 64);
+OFFSET(weir_trace_thread, struct_size, 0);
+OFFSET(weir_trace_thread, os_id, 8);
+OFFSET(weir_trace_thread, records, 16);
+OFFSET(weir_trace_thread, lost, 24);
+OFFSET(weir_trace_thread, name, 32);
 
 SIZE(weir_node_stats, 176);
 OFFSET(weir_node_stats, struct_size, 0);

@@ -48,6 +48,8 @@ struct run_options : weir_run_options {
     run_options &set_outputs(const std::vector<std::size_t> &indices) noexcept {
         return outputs = indices.data(), num_outputs = indices.size(), *this;
     }
+    /// Makes the run a part of this trace.
+    run_options &set_trace(weir_trace *of_run) noexcept { return trace = of_run, *this; }
 };
 
 /// A run that was started with program::start. Letting go of it does not end it.

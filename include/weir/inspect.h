@@ -322,6 +322,8 @@ typedef struct weir_runtime_info {
   uint64_t domains;
   /** Task groups that are held or have tasks left. */
   uint64_t task_groups;
+  /** Traces that were started and not released. */
+  uint64_t traces;
 } weir_runtime_info;
 
 /** Why weir started a thread: one of enum weir_thread_origin_value. */

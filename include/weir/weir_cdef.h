@@ -22,6 +22,7 @@ typedef struct weir_stream weir_stream;
 typedef struct weir_stream_attr weir_stream_attr;
 typedef struct weir_tensor weir_tensor;
 typedef struct weir_threadpool weir_threadpool;
+typedef struct weir_trace weir_trace;
 static const int WEIR_VERSION_MAJOR = 0;
 static const int WEIR_VERSION_MINOR = 1;
 static const int WEIR_VERSION_PATCH = 0;
@@ -631,6 +632,7 @@ typedef struct weir_run_options {
   uint8_t *absent;
   size_t num_absent;
   const weir_notice *notice;
+  weir_trace *trace;
 } weir_run_options;
 weir_status weir_program_run(weir_program *program,
                              weir_stream *stream,
@@ -1862,6 +1864,7 @@ typedef struct weir_runtime_info {
   uint64_t leaked_resources;
   uint64_t domains;
   uint64_t task_groups;
+  uint64_t traces;
 } weir_runtime_info;
 typedef uint32_t weir_thread_origin;
 typedef struct weir_thread_info {
@@ -1877,6 +1880,69 @@ weir_status weir_runtime_get_info(weir_runtime_info *out_info);
 weir_status weir_runtime_get_threads(weir_thread_info *infos,
                                      size_t capacity,
                                      size_t *out_count);
+
+/* weir/trace.h */
+typedef enum weir_trace_flags {
+  WEIR_TRACE_KEEP_LAST = 1,
+  WEIR_TRACE_ONLY_ASKED = 2
+} weir_trace_flags;
+typedef enum weir_trace_format_value {
+  WEIR_TRACE_PERFETTO = 1,
+  WEIR_TRACE_CHROME = 2,
+  WEIR_TRACE_FOLDED = 3,
+  WEIR_TRACE_PPROF = 4,
+  WEIR_TRACE_REPORT = 5
+} weir_trace_format_value;
+typedef struct weir_trace_options {
+  size_t struct_size;
+  uint64_t flags;
+  weir_domain *domain;
+  weir_engine *engine;
+  weir_program *program;
+  size_t records_per_thread;
+  uint32_t threads;
+  uint32_t reserved;
+} weir_trace_options;
+typedef uint32_t weir_trace_format;
+typedef weir_status (*weir_trace_write_fn)(void *ctx, const void *data, size_t size);
+typedef struct weir_trace_info {
+  size_t struct_size;
+  uint32_t recording;
+  uint32_t threads;
+  uint64_t records;
+  uint64_t lost;
+  uint64_t lost_without_ring;
+  uint64_t begin_ns;
+  uint64_t end_ns;
+  uint64_t clock_error_ns;
+  char clock[32];
+} weir_trace_info;
+typedef struct weir_trace_thread {
+  size_t struct_size;
+  uint64_t os_id;
+  uint64_t records;
+  uint64_t lost;
+  char name[32];
+} weir_trace_thread;
+weir_status weir_trace_start(const weir_trace_options *options, weir_trace **out_trace);
+weir_status weir_trace_stop(weir_trace *trace);
+weir_status weir_trace_retain(weir_trace *trace);
+void weir_trace_release(weir_trace *trace);
+weir_status weir_trace_save(const weir_trace *trace,
+                            const char *path,
+                            weir_trace_format format);
+weir_status weir_trace_save_to(const weir_trace *trace,
+                               weir_trace_format format,
+                               weir_trace_write_fn write,
+                               void *ctx);
+weir_status weir_trace_get_info(const weir_trace *trace, weir_trace_info *out_info);
+weir_status weir_trace_get_thread(const weir_trace *trace,
+                                  size_t index,
+                                  weir_trace_thread *out_thread);
+weir_status weir_trace_intern(const char *name, uint32_t *out_name);
+weir_status weir_trace_mark(uint32_t name, uint64_t value);
+weir_status weir_trace_span_begin(uint32_t name);
+void weir_trace_span_end(void);
 
 /* weir/device.h */
 typedef enum weir_device_capability_flags {

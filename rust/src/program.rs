@@ -142,6 +142,7 @@ impl RunOptions {
             absent: std::ptr::null_mut(),
             num_absent: 0,
             notice: std::ptr::null(),
+            trace: std::ptr::null_mut(),
         }
     }
 }

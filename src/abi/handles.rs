@@ -85,6 +85,10 @@ pub struct weir_program {
 pub struct weir_run {
     _opaque: [u8; 0],
 }
+/// What ran where and when, from weir_trace_start (weir/trace.h) on. Shared: create (by start), retain, release.
+pub struct weir_trace {
+    _opaque: [u8; 0],
+}
 /// An object that an engine keeps by name: a variable, a lookup table, a host object. Shared: create or look up,
 /// retain, release.
 ///

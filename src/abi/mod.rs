@@ -27,6 +27,7 @@ pub mod status;
 pub mod stream;
 pub mod tensor;
 pub mod threadpool;
+pub mod trace;
 
 pub use conformance::*;
 pub use control::*;
@@ -51,3 +52,4 @@ pub use status::*;
 pub use stream::*;
 pub use tensor::*;
 pub use threadpool::*;
+pub use trace::*;

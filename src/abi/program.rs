@@ -3,7 +3,7 @@
 //! Chapter: Program.
 #![forbid(unsafe_code)]
 
-use super::{weir_notice, weir_placement, weir_threadpool};
+use super::{weir_notice, weir_placement, weir_threadpool, weir_trace};
 
 /// Flags of a compilation. Other bits are refused.
 #[repr(C)]
@@ -175,4 +175,6 @@ pub struct weir_run_options {
     /// host keeps ctx then. Runs that are over when their call returns have none: weir_program_run without a stream or
     /// on a synchronous one, and weir_program_run_many, refuse it.
     pub notice: *const weir_notice,
+    /// NULL, or a trace that the run is to be part of, whatever that is a trace of (weir_trace_start).
+    pub trace: *mut weir_trace,
 }

@@ -63,6 +63,8 @@ pub struct weir_runtime_info {
     pub domains: u64,
     /// Task groups that are held or have tasks left.
     pub task_groups: u64,
+    /// Traces that were started and not released.
+    pub traces: u64,
 }
 
 /// Why weir started a thread: one of enum weir_thread_origin_value.

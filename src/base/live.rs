@@ -27,9 +27,10 @@ pub enum Counter {
     Buffers,
     Resources,
     Domains,
+    Traces,
 }
 
-const KINDS: usize = Counter::Domains as usize + 1;
+const KINDS: usize = Counter::Traces as usize + 1;
 static ALIVE: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
 
 /// Live objects, by kind.
@@ -50,6 +51,7 @@ pub struct LiveCounts {
     pub buffers: u64,
     pub resources: u64,
     pub domains: u64,
+    pub traces: u64,
 }
 
 /// Counts one object until it is dropped.
@@ -97,5 +99,6 @@ pub fn counts() -> LiveCounts {
         buffers: of(Counter::Buffers),
         resources: of(Counter::Resources),
         domains: of(Counter::Domains),
+        traces: of(Counter::Traces),
     }
 }

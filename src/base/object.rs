@@ -81,6 +81,7 @@ pub mod tag {
         "resource" = RESOURCE: 20,
         "domain" = DOMAIN: 21,
         "task_group" = TASK_GROUP: 22,
+        "trace" = TRACE: 23,
     }
     use super::DEAD;
 }

@@ -92,6 +92,8 @@ mod task_group;
 #[cfg(feature = "engines")]
 mod tensor;
 mod threadpool;
+#[cfg(feature = "graph")]
+mod trace;
 #[cfg(feature = "engines")]
 mod transfer;
 #[cfg(feature = "engines")]
@@ -105,7 +107,7 @@ pub use self::{
     stream::*, sync::*, table::*, tensor::*, transfer::*, variable::*,
 };
 #[cfg(feature = "graph")]
-pub use self::{control::*, frames::*, graph::*, placement::*, program::*, program_stats::*, run::*};
+pub use self::{control::*, frames::*, graph::*, placement::*, program::*, program_stats::*, run::*, trace::*};
 pub use self::{failure::*, gemm::*, task_group::*, threadpool::*, version::*};
 #[cfg(feature = "kernels")]
 pub use operators::*;

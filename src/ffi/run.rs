@@ -41,6 +41,7 @@ impl weir_run_options {
             && self.threadpool.is_null()
             && self.absent.is_null()
             && self.notice.is_null()
+            && self.trace.is_null()
     }
 }
 
@@ -90,6 +91,7 @@ unsafe fn read<'a, 'p>(
             false => Some(notice::read(asked_by, options.notice, "options->notice")?),
         };
         let outputs = array(options.outputs, options.num_outputs, "options->outputs")?;
+        let trace = handle::borrow_opt(options.trace.cast_const(), "options->trace")?.map(|trace| trace.id());
         let pool = handle::borrow_opt(options.threadpool.cast_const(), "options->threadpool")?;
         Ok(Some(place.write(Told {
             options: ManuallyDrop::new(RunOptions {
@@ -100,6 +102,7 @@ unsafe fn read<'a, 'p>(
                 finish_independent: bits & FINISH_INDEPENDENT != 0,
                 no_wait: bits & NO_WAIT != 0,
                 listener,
+                trace,
             }),
             outputs,
         })))

@@ -113,6 +113,7 @@ pub unsafe extern "C" fn weir_runtime_get_info(out_info: *mut weir_runtime_info)
             leaked_resources: crate::resource::leak_count() as u64,
             domains: alive.domains,
             task_groups: crate::threadpool::group::alive(),
+            traces: alive.traces,
         };
         // SAFETY: the caller's struct, as documented.
         unsafe { versioned::write(out_info, &info, "out_info") }

@@ -196,7 +196,7 @@ impl Account {
         self.notices.get().ok_or_else(|| Error::internal("a thread that is not there"))
     }
 
-    pub(super) fn domain(&self) -> DomainId {
+    pub fn domain(&self) -> DomainId {
         self.domain
     }
 

@@ -24,7 +24,7 @@ impl DomainId {
         domain.map_or(DomainId::DEFAULT, |domain| domain.id)
     }
 
-    pub(super) fn number(self) -> u32 {
+    pub fn number(self) -> u32 {
         self.0
     }
 

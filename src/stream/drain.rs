@@ -13,6 +13,7 @@
 use super::dedicated_thread::Drainable;
 use super::notice::tell_put_off;
 use super::queue::{DeviceQueue, Items, JoinOutcome, Mode, Queue, QueueItem};
+use super::traced::TracedItem;
 use crate::base::{Error, Ref, Result};
 use crate::device::Device;
 use crate::sync::{DrainGuard, ambient};
@@ -283,14 +284,29 @@ impl Queue {
                         self.name()
                     )));
                 }
-                match self.issue(device_queue, op, role) {
+                let traced = self.trace_item(op);
+                let working = traced.as_ref().map(TracedItem::work);
+                let outcome = self.issue(device_queue, op, role);
+                drop(working);
+                if let Some(traced) = traced {
+                    let failed = matches!(outcome, IssueOutcome::Done(Err(_)));
+                    traced.end(failed, !matches!(outcome, IssueOutcome::Done(_)));
+                }
+                match outcome {
                     IssueOutcome::Pending => return Drained::Pending,
                     IssueOutcome::ForHost => return Drained::ForHost,
                     IssueOutcome::Done(event) => self.issued(device_queue, guard.pop_front(), event),
                 }
                 continue;
             }
-            match self.step(op) {
+            let traced = self.trace_item(op);
+            let working = traced.as_ref().map(TracedItem::work);
+            let result = self.step(op);
+            drop(working);
+            if let Some(traced) = traced {
+                traced.end(matches!(result, Poll::Ready(Err(_))), result.is_pending());
+            }
+            match result {
                 Poll::Pending => return Drained::Pending,
                 Poll::Ready(Err(error)) => self.fail(error),
                 Poll::Ready(Ok(())) => {}

@@ -57,6 +57,7 @@ mod snapshot;
 mod submit;
 mod synchronous;
 mod together;
+mod traced;
 mod wait;
 
 pub use account::{Account, Aside, Extent};

@@ -17,6 +17,7 @@ use crate::device::Device;
 use crate::kernel::Task;
 use crate::sync::{DrainGuard, DrainLock, EventCount, Mutex, OnceLock};
 use crate::threadpool::ThreadPool;
+use crate::trace::Explained;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
@@ -178,6 +179,8 @@ pub struct Queue {
     claimers: Claimers,
     /// The first item, while several threads may work in it.
     shared: Mutex<Option<(Arc<dyn Joinable>, u64)>>,
+    /// What traces know of it.
+    explained: Explained,
 }
 
 impl std::fmt::Debug for Queue {
@@ -228,6 +231,7 @@ impl Queue {
             is_sent: AtomicBool::new(false),
             claimers: Claimers::new(),
             shared: Mutex::default(),
+            explained: Explained::default(),
         });
         queue.account.add(&queue);
         Ok(queue)
@@ -239,6 +243,10 @@ impl Queue {
 
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(super) fn explained(&self) -> &Explained {
+        &self.explained
     }
 
     pub(super) fn account(&self) -> &Account {
@@ -352,8 +360,8 @@ impl Queue {
         }
     }
 
-    pub(super) fn count_submitted(&self) {
-        self.submitted.fetch_add(1, SeqCst);
+    pub(super) fn count_submitted(&self) -> u64 {
+        self.submitted.fetch_add(1, SeqCst) + 1
     }
 
     /// The drain lock, if it is free.

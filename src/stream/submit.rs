@@ -47,7 +47,7 @@ impl Queue {
             // The stream joins the capture: look now, since nothing more can be learned until that ends.
             self.look(device_queue, self.submitted());
         }
-        self.count_submitted();
+        self.trace_submit(self.count_submitted());
         let op = match self.device_queue() {
             Some(device_queue) => match self.issue_now(device_queue, op, key) {
                 None => return Ok(()),
@@ -84,6 +84,7 @@ impl Queue {
         }
         let _frame = ambient::enter(ambient::ActiveWork::Queue(self.id()));
         let mut is_given = true;
+        let traced = self.trace_item(&op);
         let given = self.named(|| {
             work.give(self).unwrap_or_else(|| {
                 is_given = false;
@@ -92,6 +93,9 @@ impl Queue {
         });
         if !is_given {
             return Some(op);
+        }
+        if let Some(traced) = traced {
+            traced.end(given.is_err(), false);
         }
         let left = match (op, guard.resubmitter.as_mut()) {
             (QueueItem::Work(work), Some(resubmitter)) if given.is_ok() && !key.is_empty() => {

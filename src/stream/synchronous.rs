@@ -3,6 +3,7 @@
 
 use super::drain::{DRAINING, run_later};
 use super::queue::{Items, Queue, QueueItem};
+use super::traced::TracedItem;
 use super::wait;
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
@@ -18,7 +19,9 @@ impl Queue {
 
     /// Runs an item of a synchronous queue.
     pub(super) fn run_now(self: &Arc<Self>, op: QueueItem) -> Result<()> {
-        self.now(move || match &op {
+        let traced = self.trace_item(&op);
+        let working = traced.as_ref().map(TracedItem::work);
+        let result = self.now(move || match &op {
             QueueItem::Record(mark) => {
                 mark.reach(None);
                 Ok(())
@@ -33,7 +36,12 @@ impl Queue {
                 task.adopt();
                 self.named(|| task.run())
             }
-        })
+        });
+        drop(working);
+        if let Some(traced) = traced {
+            traced.end(result.is_err(), false);
+        }
+        result
     }
 
     /// Runs and drops an item in this thread, once no other thread runs one.

@@ -281,14 +281,14 @@ pub fn me() -> u64 {
 
 /// The calling thread's number in the system's lists.
 #[cfg(target_os = "linux")]
-fn os_id() -> u64 {
+pub fn os_id() -> u64 {
     // SAFETY: no arguments, cannot fail.
     unsafe { libc::gettid() as u64 }
 }
 
 /// The calling thread's number in the system's lists.
 #[cfg(target_os = "macos")]
-fn os_id() -> u64 {
+pub fn os_id() -> u64 {
     let mut id = 0;
     // SAFETY: pthread 0 is the calling thread, and `id` is writable.
     unsafe { libc::pthread_threadid_np(0, &mut id) };
@@ -297,8 +297,22 @@ fn os_id() -> u64 {
 
 /// The calling thread's number in the system's lists: this system has none.
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
-fn os_id() -> u64 {
+pub fn os_id() -> u64 {
     0
+}
+
+/// The calling thread's name for the system, which ends with a zero; empty where threads have none.
+pub fn name() -> [u8; OS_NAME + 1] {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        let mut name = [0; OS_NAME + 1];
+        // SAFETY: writes at most 16 bytes, its end included, and cannot fail with room for so many.
+        unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr(), 0, 0, 0) };
+        name[OS_NAME] = 0;
+        name
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    [0; OS_NAME + 1]
 }
 
 /// Makes the calling thread's timed sleeps end on time, where the system would otherwise coalesce them (Linux: 50 us).

@@ -61,6 +61,8 @@ pub struct RunOptions {
     pub no_wait: bool,
     /// Notified when a run on an asynchronous stream is over.
     pub listener: Option<Listener>,
+    /// The number of a trace that the run is to be part of.
+    pub trace: Option<u64>,
 }
 
 impl RunOptions {

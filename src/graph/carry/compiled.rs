@@ -7,6 +7,7 @@ use super::learned::Learned;
 use crate::base::Result;
 use crate::graph::plan::Plan;
 use crate::kernel::Frame;
+use crate::trace::Explained;
 use std::sync::Arc;
 
 pub(in crate::graph) struct Compiled {
@@ -20,9 +21,16 @@ pub(in crate::graph) struct Compiled {
     pub admission: Option<Arc<Admission>>,
     /// Set if other engines run some of it.
     pub frames: Option<Arc<dyn Frames>>,
+    /// What traces know of it.
+    pub explained: Explained,
 }
 
 impl Compiled {
+    /// The same for a whole program and its parts, and for no other program that is alive.
+    pub fn identity(&self) -> usize {
+        Arc::as_ptr(&self.tallies).addr()
+    }
+
     /// The statistics of the nodes, in the program's order; none for a program without.
     pub fn node_stats(&self) -> impl Iterator<Item = NodeStats> {
         let figures = self.figures.iter();

@@ -20,4 +20,5 @@ pub(in crate::graph) mod queue;
 pub(in crate::graph) mod ready_set;
 pub(in crate::graph) mod semaphore;
 pub(in crate::graph) mod state;
+pub(in crate::graph) mod traced;
 pub(in crate::graph) mod ways;

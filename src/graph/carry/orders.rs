@@ -22,6 +22,10 @@ pub(in crate::graph) const SERIAL: u32 = 4;
 pub(in crate::graph) const INDEPENDENT: u32 = 8;
 /// The host asks which outputs are absent.
 pub(in crate::graph) const ABSENT: u32 = 16;
+/// The host asks for a trace of this run.
+pub(in crate::graph) const ASKED: u32 = 32;
+/// Some trace wants this run. No order of the host's: the run finds out when it is opened.
+pub(in crate::graph) const TRACED_RUN: u32 = 64;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::graph) struct Orders {
@@ -30,6 +34,8 @@ pub(in crate::graph) struct Orders {
     pub(in crate::graph) deadline_ns: u64,
     pub(in crate::graph) deadline_at_ns: u64,
     pub(in crate::graph) absent: Option<Flags>,
+    /// The number of the trace that the host asks for.
+    pub(in crate::graph) trace: Option<u64>,
 }
 
 impl Orders {
@@ -37,7 +43,12 @@ impl Orders {
     pub fn inside(stop: &Stop) -> Option<Orders> {
         let at_ns = stop.deadline();
         let left_ns = at_ns.saturating_sub(now_ns());
-        (at_ns > 0).then_some(Orders { care: DEADLINE, deadline_ns: left_ns, deadline_at_ns: at_ns, absent: None })
+        (at_ns > 0).then_some(Orders {
+            care: DEADLINE,
+            deadline_ns: left_ns,
+            deadline_at_ns: at_ns,
+            ..Orders::default()
+        })
     }
 
     /// Whether one thread is to run everything.
@@ -69,7 +80,8 @@ impl Orders {
         let care = bit(options.deadline_ns > 0, DEADLINE)
             | bit(options.deterministic, SERIAL)
             | bit(options.finish_independent, SERIAL | INDEPENDENT)
-            | bit(options.absent.is_some(), ABSENT);
+            | bit(options.absent.is_some(), ABSENT)
+            | bit(options.trace.is_some(), ASKED);
         if care == 0 {
             return Ok(None);
         }
@@ -81,6 +93,7 @@ impl Orders {
             )));
         }
         let deadline_at_ns = if options.deadline_ns > 0 { now_ns().saturating_add(options.deadline_ns) } else { 0 };
-        Ok(Some(Orders { care, deadline_ns: options.deadline_ns, deadline_at_ns, absent: options.absent }))
+        let deadline_ns = options.deadline_ns;
+        Ok(Some(Orders { care, deadline_ns, deadline_at_ns, absent: options.absent, trace: options.trace }))
     }
 }

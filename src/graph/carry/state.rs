@@ -10,6 +10,7 @@ use super::merged::Merged;
 use super::orders::{ABSENT, DEADLINE, FIGURES, INDEPENDENT, Orders, SERIAL};
 use super::queue::WorkQueue;
 use super::ready_set::ReadySet;
+use super::traced::TracedRun;
 use crate::base::{Code, Desc, Error, Ref, Result, dtype};
 use crate::graph::loops::ring::Ring;
 use crate::graph::plan::{Place, Plan};
@@ -19,6 +20,7 @@ use crate::stream::Queue;
 use crate::sync::ambient::Lineage;
 use crate::sync::{EventCount, Mailbox, Mutex, OnceLock, RunLatch, Slots};
 use crate::threadpool::{HelpRequest, Job, MAX_SLOTS, ThreadPool};
+use crate::trace::{NONE, TraceEvent};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, Weak};
@@ -177,6 +179,8 @@ pub struct RunState {
 
     /// The pool of a run that is shared with threads that wait for its stream.
     pub(in crate::graph) visitors: Mutex<Option<Ref<ThreadPool>>>,
+    /// Its part in traces.
+    pub(in crate::graph) traced: TracedRun,
     /// Continues when another thread than the queued run's closed the run.
     pub(in crate::graph) waiter: Mailbox<(Arc<dyn CloseListener>, Arc<Queue>)>,
 }
@@ -282,6 +286,7 @@ impl RunState {
             tally: compiled.tallies.open(),
             poisoned: Mutex::default(),
             visitors: Mutex::default(),
+            traced: TracedRun::default(),
             waiter: Mailbox::default(),
         });
         state.invitation.sign(&state);
@@ -346,11 +351,18 @@ impl RunState {
 
     /// The node begins, and may have been ready for a while.
     pub(in crate::graph) fn begun(&self, node: usize, now_ns: u64) {
-        if let (Some(figures), Some(ready_at)) = (&self.compiled.figures, self.ready_at.get(node))
+        if let Some(ready_at) = self.ready_at.get(node) {
+            self.waited(node, now_ns.saturating_sub(ready_at.load(Relaxed)));
+        }
+    }
+
+    /// So long was the node ready before it began.
+    pub(in crate::graph) fn waited(&self, node: usize, ns: u64) {
+        if let Some(figures) = &self.compiled.figures
             && is_measured(&self.plan().bodies[node])
             && let Some(figures) = figures.of(self.plan().origin(node as u32) as usize)
         {
-            figures.add_wait(now_ns.saturating_sub(ready_at.load(Relaxed)));
+            figures.add_wait(ns);
         }
     }
 
@@ -367,6 +379,8 @@ impl RunState {
         if failure.error.is_none() {
             let iteration = node.and_then(|node| self.loops_around(node).next());
             (failure.error, failure.node, failure.iteration) = (Some(error), node, iteration);
+            drop(failure);
+            self.note_in_trace(TraceEvent::Failure, node.unwrap_or(NONE));
         }
     }
 
@@ -401,7 +415,7 @@ impl RunState {
         }
     }
 
-    fn cares(&self, about: u32) -> bool {
+    pub(in crate::graph) fn cares(&self, about: u32) -> bool {
         self.care.load(Relaxed) & about != 0
     }
 

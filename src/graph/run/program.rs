@@ -72,6 +72,11 @@ impl Program {
         &self.runs.compiled.plan
     }
 
+    /// The same for the whole program and its parts, and for no other that is alive.
+    pub fn identity(&self) -> usize {
+        self.runs.compiled.identity()
+    }
+
     pub fn name(&self) -> &str {
         &self.plan().name
     }

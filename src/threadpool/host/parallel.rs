@@ -64,6 +64,7 @@ use crate::threadpool::plan;
 use crate::threadpool::sites;
 use crate::threadpool::span::{LoopUnits, Span};
 use crate::threadpool::trials::NextRun;
+use crate::trace::{self, Tape, TraceEvent, TraceRecord, Traces, Working};
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -266,6 +267,8 @@ fn run(pool: &Ref<ThreadPool>, place: usize, mut plan: LoopPlan, units: LoopUnit
     let closed = region.closings.reached() + 1;
     region.pool.store(Arc::as_ptr(pool).cast_mut().cast(), Relaxed);
     region.lineage.note();
+    region.traces.find_around();
+    let traced = region.traces.are_there().then(|| TracedRegion::begin(&region.traces));
     region.latch.open(units.count);
     let wanting = plan.taken < plan.helpers && plan.way == DispatchKind::Single;
     if wanting {
@@ -301,6 +304,9 @@ fn run(pool: &Ref<ThreadPool>, place: usize, mut plan: LoopPlan, units: LoopUnit
             took = None;
         }
     }
+    if let Some(traced) = traced {
+        traced.end(plan.helpers as u32);
+    }
     if wanting {
         help_wanted.clear(place);
     }
@@ -308,6 +314,34 @@ fn run(pool: &Ref<ThreadPool>, place: usize, mut plan: LoopPlan, units: LoopUnit
         refine(pool, region, plan, begin, asked);
     }
     took.map(|unit_ns| unit_ns / units.items as f32)
+}
+
+/// The calling thread's part in a region that is traced.
+struct TracedRegion {
+    tape: Tape,
+    working: Working,
+    begin: u64,
+}
+
+impl TracedRegion {
+    #[cold]
+    fn begin(traces: &Traces) -> TracedRegion {
+        let tape = Tape::open(traces);
+        let working = tape.work();
+        TracedRegion { tape, working, begin: trace::now() }
+    }
+
+    #[cold]
+    fn end(self, helpers: u32) {
+        let TracedRegion { tape, working, begin } = self;
+        drop(working);
+        let length = trace::now().wrapping_sub(begin);
+        tape.record(TraceRecord {
+            length,
+            other: helpers,
+            ..TraceRecord::new(TraceEvent::Region, tape.frame(), begin)
+        });
+    }
 }
 
 /// The caller's own part, and its wait for the end. Gives the cost of a unit, if the region is sampled and the part

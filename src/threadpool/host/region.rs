@@ -7,6 +7,7 @@ use crate::sync::ambient::Lineage;
 use crate::sync::{Claim, EventCount, Exit, Mutex, RunEntry, RunLatch, Slots};
 use crate::threadpool::ranges::{Draw, Ranges};
 use crate::threadpool::span::MAX_SLOTS;
+use crate::trace::{self, Tape, TraceEvent, TraceRecord, Traces};
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering::*};
@@ -31,6 +32,8 @@ pub(super) struct ParallelRegion {
     pub(super) error: Mutex<Option<Error>>,
     pub(super) stamps: Stamps,
     pub(super) work: UnsafeCell<Option<RegionWork>>,
+    /// The traces that it is of.
+    pub(super) traces: Traces,
 }
 
 /// Times of a sampled region, of `now_ns`.
@@ -76,6 +79,7 @@ impl ParallelRegion {
             error: Mutex::new(None),
             stamps: Stamps::default(),
             work: UnsafeCell::new(None),
+            traces: Traces::default(),
         }
     }
 
@@ -151,6 +155,17 @@ impl ParallelRegion {
 }
 
 impl ParallelRegion {
+    #[cold]
+    fn help_traced(&self) -> u32 {
+        let tape = Tape::open(&self.traces);
+        let (begin, working) = (trace::now(), tape.work());
+        let done = self.slots.claim().map_or(0, |slot| self.drain_and_give_back(slot));
+        drop(working);
+        let length = trace::now().wrapping_sub(begin);
+        tape.record(TraceRecord { length, other: done, ..TraceRecord::new(TraceEvent::Help, tape.frame(), begin) });
+        done
+    }
+
     /// A helper's part in the region open here; false if there was nothing left to do.
     pub(super) fn help(&self) -> bool {
         if self.latch.enter(self.latch.generation()) == RunEntry::Over {
@@ -161,7 +176,11 @@ impl ParallelRegion {
         if sampled {
             self.stamps.last_arrival.fetch_max(now_ns(), Relaxed);
         }
-        let done = self.slots.claim().map_or(0, |slot| self.drain_and_give_back(slot));
+        let done = if self.traces.are_there() {
+            self.help_traced()
+        } else {
+            self.slots.claim().map_or(0, |slot| self.drain_and_give_back(slot))
+        };
         if sampled {
             self.stamps.last_end.fetch_max(now_ns(), Relaxed);
         }

@@ -4,14 +4,17 @@ use crate::base::time::{Deadline, now_ns, ticks, ticks_ns};
 use crate::base::{Code, Error, Ref, Result, RunFailure};
 use crate::graph::carry::host::ops::cancelled;
 use crate::graph::carry::host::role::Role;
+use crate::graph::carry::host::run_tape::RunTape;
 use crate::graph::carry::host::visit::JOIN_SPIN_NS;
-use crate::graph::carry::host::worker::{CAREFUL, FAST, MEASURED, SHARE_NS, Worker};
+use crate::graph::carry::host::worker::{CAREFUL, FAST, MEASURED, SHARE_NS, TRACED, Worker};
 use crate::graph::carry::orders::Orders;
 use crate::graph::carry::state::RunState;
+use crate::graph::carry::traced::Carrier;
 use crate::graph::plan::Plan;
 use crate::kernel::{Attached, BeginOutcome, Stop, Stoppable};
 use crate::sync::{Exit, RunEntry, ambient};
 use crate::threadpool::ThreadPool;
+use crate::trace::{self, NONE, TraceEvent};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 
@@ -106,6 +109,7 @@ impl<'a> Outer<'a> {
 
 impl Stoppable for RunState {
     fn stop(&self) {
+        self.note_in_trace(TraceEvent::Cancel, NONE);
         RunState::stop(self);
     }
 
@@ -206,6 +210,9 @@ impl RunState {
         // By this state's own count, which no other thread writes.
         let run = self.tally.begin();
         let planned = self.plan_run(pool, run);
+        if trace::is_on() {
+            self.begin_trace(run);
+        }
         if self.is_serial() {
             // ORDERING: Relaxed; read by the thread that completes a call of this run, which is started later. It asks
             // for no helper.
@@ -220,15 +227,18 @@ impl RunState {
             // A thread alone in a run need not be found in it, unless the program counts its runs.
             let is_asked = self.compiled.admission.is_some() || self.has_calls();
             let _frame = is_asked.then(|| ambient::enter(ambient::ActiveWork::Run(self.id)));
-            let mode = if self.is_careful() { CAREFUL } else { u8::from(planned.measures) };
-            let watch = pool.filter(|_| planned.may_share && mode == FAST).and_then(|pool| self.watch(pool));
+            let mode = self.mode();
+            let is_as_ever = mode == FAST || mode == TRACED && !planned.measures && !self.is_careful();
+            let watch = pool.filter(|_| planned.may_share && is_as_ever).and_then(|pool| self.watch(pool));
+            let tape = (mode == TRACED).then(|| RunTape::open(self, Carrier::Walk));
             let left = match &watch {
-                Some(watch) => self.run_alone(pool, mode, |node| watch.is_late(plan.len(), node)),
+                Some(watch) => self.run_alone(pool, mode, tape.as_ref(), |node| watch.is_late(plan.len(), node)),
                 None => {
-                    self.run_part(0, plan.len() as u32, pool, mode);
+                    self.run_part(0..plan.len() as u32, pool, mode, tape.as_ref());
                     None
                 }
             };
+            drop(tape);
             return match (left, watch, pool) {
                 (Some(node), _, Some(pool)) => self.promote(pool, node),
                 (None, Some(watch), _) if watch.to_the_end && !self.is_stopped() => {
@@ -288,6 +298,7 @@ impl RunState {
         let generation = self.latch.open(self.plan().ends);
         let role = Role::of_caller(pool);
         match self.mode() {
+            TRACED => Worker::<TRACED>::new(self, pool, generation, role).begin(from).work(),
             CAREFUL => Worker::<CAREFUL>::new(self, pool, generation, role).begin(from).work(),
             MEASURED => Worker::<MEASURED>::new(self, pool, generation, role).begin(from).work(),
             _ => Worker::<FAST>::new(self, pool, generation, role).begin(from).work(),
@@ -326,6 +337,7 @@ impl RunState {
         generation: u64,
     ) -> Exit {
         match self.mode() {
+            TRACED => Worker::<TRACED>::new(self, pool, generation, role).work(),
             CAREFUL => Worker::<CAREFUL>::new(self, pool, generation, role).work(),
             MEASURED => Worker::<MEASURED>::new(self, pool, generation, role).work(),
             _ => Worker::<FAST>::new(self, pool, generation, role).work(),
@@ -334,7 +346,9 @@ impl RunState {
 
     /// The version of the loop for all workers of this run: nodes are measured by all of them or by none.
     pub(in crate::graph) fn mode(&self) -> u8 {
-        if self.is_careful() {
+        if self.is_traced() {
+            TRACED
+        } else if self.is_careful() {
             CAREFUL
         } else if self.measuring.load(Relaxed) {
             MEASURED
@@ -409,6 +423,14 @@ impl RunState {
 
     /// After closing: the run's result. The state is ready for another run.
     pub(in crate::graph) fn result(&self) -> Result<()> {
+        let result = self.collect();
+        if self.is_traced() {
+            self.end_trace(&result);
+        }
+        result
+    }
+
+    fn collect(&self) -> Result<()> {
         // ORDERING: Relaxed; the thread that closed the run acquired everything, and this thread knows of it by the
         // event count or the queued run's phase.
         self.tally.ended();

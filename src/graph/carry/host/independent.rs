@@ -7,33 +7,53 @@
 //! all other runs free of the bookkeeping.
 #![forbid(unsafe_code)]
 
+use super::run_tape::RunTape;
 use crate::base::time::{clock_ns, now_ns};
 use crate::base::{Error, Ref};
 use crate::graph::carry::state::RunState;
+use crate::graph::carry::traced::Carrier;
 use crate::graph::plan::Body;
 use crate::threadpool::ThreadPool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Poison, by node.
-pub(in crate::graph) type Poisoned = Vec<bool>;
+/// Poison, by node; and what a traced run writes to.
+pub(in crate::graph) struct Poisoned<'a> {
+    nodes: Vec<bool>,
+    tape: Option<RunTape<'a>>,
+}
+
+impl Poisoned<'_> {
+    fn has(&self, node: u32) -> bool {
+        self.nodes[node as usize]
+    }
+
+    /// An iteration begins where the run counts at this index.
+    pub fn iteration(&self, counted_at: usize) {
+        if let Some(tape) = &self.tape {
+            let _ = tape.stamp();
+            tape.iteration(counted_at);
+        }
+    }
+}
 
 impl RunState {
     pub(in crate::graph) fn run_independent(&self, pool: Option<&Ref<ThreadPool>>) {
         let n = self.plan().len();
-        let mut poisoned = std::mem::take(&mut *self.poisoned.lock());
-        poisoned.clear();
-        if poisoned.try_reserve_exact(n).is_err() {
+        let tape = self.is_traced().then(|| RunTape::open(self, Carrier::Independent));
+        let mut poisoned = Poisoned { nodes: std::mem::take(&mut *self.poisoned.lock()), tape };
+        poisoned.nodes.clear();
+        if poisoned.nodes.try_reserve_exact(n).is_err() {
             self.keep_failure(None, Error::exhausted("what a failure leaves out", n));
             self.stop();
         } else {
-            poisoned.resize(n, false);
+            poisoned.nodes.resize(n, false);
         }
         if self.is_stopped() {
             self.walk_rest(0, n as u32);
         } else {
             self.go(0, n as u32, pool, &mut poisoned);
         }
-        *self.poisoned.lock() = poisoned;
+        *self.poisoned.lock() = poisoned.nodes;
         if self.failure.lock().error.is_some() {
             self.stop();
         }
@@ -45,7 +65,7 @@ impl RunState {
         mut node: u32,
         end: u32,
         pool: Option<&Ref<ThreadPool>>,
-        poisoned: &mut Poisoned,
+        poisoned: &mut Poisoned<'_>,
     ) -> bool {
         let plan = self.plan();
         let mut whole = true;
@@ -56,7 +76,7 @@ impl RunState {
                 return false;
             }
             let behind = plan.behind(node);
-            if poisoned[node as usize] {
+            if poisoned.has(node) {
                 self.note(node);
                 self.poison(node, poisoned);
                 whole = false;
@@ -68,7 +88,7 @@ impl RunState {
         whole
     }
 
-    fn go_one(&self, node: u32, pool: Option<&Ref<ThreadPool>>, poisoned: &mut Poisoned) -> bool {
+    fn go_one(&self, node: u32, pool: Option<&Ref<ThreadPool>>, poisoned: &mut Poisoned<'_>) -> bool {
         let plan = self.plan();
         match plan.bodies[node as usize] {
             Body::Select(index) => {
@@ -78,7 +98,7 @@ impl RunState {
                 // The ends of the branches lie behind them; that of the branch that ran has got its poison.
                 let first_end = select.branches.last().map_or(select.end, |branch| branch.nodes.end);
                 for end in first_end..select.end {
-                    if poisoned[end as usize] {
+                    if poisoned.has(end) {
                         self.poison(end, poisoned);
                     }
                 }
@@ -93,6 +113,9 @@ impl RunState {
             }
             body => {
                 let start = now_ns();
+                if let Some(tape) = &poisoned.tape {
+                    let _ = tape.stamp();
+                }
                 let compute = AssertUnwindSafe(|| match body {
                     Body::Async(call) => self.see_through(call, pool),
                     body => self.compute(body, pool).map(|()| true),
@@ -102,7 +125,10 @@ impl RunState {
                     std::mem::forget(payload);
                     Err(error)
                 });
-                self.measured(node as usize, (now_ns() - start).saturating_sub(clock_ns()));
+                match &poisoned.tape {
+                    Some(tape) => tape.walked(node, !matches!(result, Ok(true))),
+                    None => self.measured(node as usize, (now_ns() - start).saturating_sub(clock_ns())),
+                }
                 match result {
                     Ok(true) => return true,
                     // The thread that completed it has reported the failure.
@@ -115,12 +141,13 @@ impl RunState {
         }
     }
 
-    fn go_around(&self, index: usize, pool: Option<&Ref<ThreadPool>>, poisoned: &mut Poisoned) -> bool {
+    fn go_around(&self, index: usize, pool: Option<&Ref<ThreadPool>>, poisoned: &mut Poisoned<'_>) -> bool {
         let looped = self.enter(index);
         if let Some(overlap) = self.plan().overlap(looped) {
             return self.go_through_slots(overlap, pool, poisoned);
         }
         loop {
+            poisoned.iteration(index);
             if !self.go(looped.condition.start, looped.condition.end, pool, poisoned) {
                 return false;
             }
@@ -135,7 +162,7 @@ impl RunState {
     }
 
     /// The successors of this node cannot run.
-    fn poison(&self, node: u32, poisoned: &mut Poisoned) {
-        self.plan().edges(node as usize).iter().for_each(|edge| poisoned[edge.target as usize] = true);
+    fn poison(&self, node: u32, poisoned: &mut Poisoned<'_>) {
+        self.plan().edges(node as usize).iter().for_each(|edge| poisoned.nodes[edge.target as usize] = true);
     }
 }

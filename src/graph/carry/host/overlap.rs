@@ -2,8 +2,9 @@
 
 use super::independent::Poisoned;
 use super::ops::After;
+use super::serial::Walked;
 use super::shown::Show;
-use super::worker::{CAREFUL, FAST, Worker};
+use super::worker::{CAREFUL, FAST, TRACED, Worker};
 use crate::base::Ref;
 use crate::graph::carry::arrivals::Arrival;
 use crate::graph::carry::state::RunState;
@@ -11,7 +12,7 @@ use crate::graph::loops::ring::{Opening, Retired, Ring};
 use crate::graph::plan::{DIRECT, Loop, Release};
 use crate::graph::plan::{Overlap, Slot, Start};
 use crate::threadpool::ThreadPool;
-use std::sync::atomic::{AtomicU32, Ordering::*};
+use std::sync::atomic::Ordering::*;
 
 impl RunState {
     /// Gives a loop's variables their first values, and the first iteration its slot.
@@ -92,12 +93,15 @@ impl RunState {
         looped: &Loop,
         overlap: &Overlap,
         pool: Option<&Ref<ThreadPool>>,
-        at: &AtomicU32,
+        at: &Walked<'_>,
     ) {
         let slots = overlap.slots.clone();
         let (mut index, mut iteration) = (slots.start, 0);
         loop {
             self.set_iteration(index, iteration);
+            if MODE == TRACED {
+                at.iteration(self.plan().slot_counts_at(index));
+            }
             let Slot { condition, body, .. } = &self.plan().slots[index as usize];
             let goes_on = self.walk::<MODE, ABSENCE>(condition.start, condition.end, pool, at)
                 && self.holds(index)
@@ -118,12 +122,13 @@ impl RunState {
         &self,
         overlap: &Overlap,
         pool: Option<&Ref<ThreadPool>>,
-        poisoned: &mut Poisoned,
+        poisoned: &mut Poisoned<'_>,
     ) -> bool {
         let slots = overlap.slots.clone();
         let (mut index, mut iteration) = (slots.start, 0);
         loop {
             self.set_iteration(index, iteration);
+            poisoned.iteration(self.plan().slot_counts_at(index));
             let Slot { condition, body, .. } = &self.plan().slots[index as usize];
             if !self.go(condition.start, condition.end, pool, poisoned) {
                 return false;
@@ -153,7 +158,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
         let state = self.state;
         let slot = &self.plan.slots[index as usize];
         let mut goes_on = state.holds(index);
-        if MODE == CAREFUL && goes_on {
+        if goes_on && self.is_careful() {
             state.look_at_clock(self.plan.loops[slot.looped as usize].first);
             goes_on = !state.is_stopped();
         }
@@ -161,7 +166,11 @@ impl<const MODE: u8> Worker<'_, MODE> {
             return After::Start(slot.retire);
         }
         match state.ring(slot).open_after(slot.number) {
-            Opening::Opened => After::Start(state.opened(index)),
+            Opening::Opened => {
+                let open = state.opened(index);
+                self.trace_opened(index);
+                After::Start(open)
+            }
             // The retirement of the next slot does it.
             Opening::Parked => After::Later,
         }
@@ -177,7 +186,9 @@ impl<const MODE: u8> Worker<'_, MODE> {
         match ring.retire(slot.number) {
             Retired::Free => self.start(plan.starts(token)),
             Retired::Resume => {
-                let release = state.opened(state.sibling(slot, ring.before(slot.number)));
+                let before = state.sibling(slot, ring.before(slot.number));
+                let release = state.opened(before);
+                self.trace_opened(before);
                 let first = self.start(plan.starts(release));
                 let retired = self.start(plan.starts(token));
                 // The next one's retirement is short, and others may wait for its slot.
@@ -194,6 +205,16 @@ impl<const MODE: u8> Worker<'_, MODE> {
                 }
                 self.start(plan.starts(plan.overlaps[slot.overlap as usize].leave))
             }
+        }
+    }
+
+    /// The iteration behind the one in this slot begins.
+    #[inline]
+    fn trace_opened(&self, index: u32) {
+        if MODE == TRACED {
+            let slot = &self.plan.slots[index as usize];
+            let next = self.state.sibling(slot, self.state.ring(slot).after(slot.number));
+            self.trace_iteration(self.plan.slot_counts_at(next));
         }
     }
 

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::base::Ref;
+use crate::graph::carry::traced::Carrier;
 use crate::threadpool::ThreadPool;
 
 /// How a worker came into the run, which decides how it can call others.
@@ -23,6 +24,14 @@ pub(in crate::graph) enum Role {
 }
 
 impl Role {
+    pub fn carrier(self) -> Carrier {
+        match self {
+            Role::Caller | Role::BulkCaller | Role::CallerInBulk => Carrier::Caller,
+            Role::Helper | Role::BulkHelper => Carrier::Helper,
+            Role::Visitor => Carrier::Visitor,
+        }
+    }
+
     pub fn of_caller(pool: Option<&Ref<ThreadPool>>) -> Role {
         if pool.is_some_and(|pool| !pool.can_spawn()) { Role::BulkCaller } else { Role::Caller }
     }

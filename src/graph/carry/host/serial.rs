@@ -5,7 +5,8 @@
 //! note the nodes that are left out.
 #![forbid(unsafe_code)]
 
-use super::worker::{CAREFUL, FAST, MEASURED};
+use super::run_tape::{RunTape, is_told};
+use super::worker::{CAREFUL, FAST, MEASURED, TRACED};
 use crate::base::time::{clock_ns, now_ns};
 use crate::base::tune::Rate;
 use crate::base::{Error, Ref};
@@ -13,11 +14,38 @@ use crate::graph::carry::figures::is_measured;
 use crate::graph::carry::state::RunState;
 use crate::graph::plan::Body;
 use crate::threadpool::ThreadPool;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::*};
 
 /// How a node's cost follows its measurements.
 const COSTS: Rate = Rate { down: 1.0, up: 1.0, most_up: 0.5, least_up: 10.0 };
+
+/// How far a walk has come, and what it writes to.
+pub(in crate::graph) struct Walked<'a> {
+    /// The node in hand, in case it panics.
+    at: AtomicU32,
+    /// For a walk that is traced.
+    tape: Option<&'a RunTape<'a>>,
+}
+
+impl Walked<'_> {
+    /// A node has run.
+    #[inline]
+    fn ran(&self, node: u32, failed: bool) {
+        if let Some(tape) = self.tape {
+            tape.walked(node, failed);
+        }
+    }
+
+    /// An iteration begins where the run counts at this index.
+    #[inline]
+    pub fn iteration(&self, counted_at: usize) {
+        if let Some(tape) = self.tape {
+            tape.iteration(counted_at);
+        }
+    }
+}
 
 impl RunState {
     /// Runs everything here. If `is_late` is true at one of the plan's checkpoints, the rest from there on is left to
@@ -26,12 +54,13 @@ impl RunState {
         &self,
         pool: Option<&Ref<ThreadPool>>,
         mode: u8,
+        tape: Option<&RunTape<'_>>,
         is_late: impl Fn(u32) -> bool,
     ) -> Option<u32> {
         let n = self.plan().len() as u32;
         let mut start = 0;
         for &checkpoint in &self.plan().checkpoints {
-            self.run_part(start, checkpoint, pool, mode);
+            self.run_part(start..checkpoint, pool, mode, tape);
             start = checkpoint;
             if self.is_stopped() {
                 self.walk_rest(start, n);
@@ -41,18 +70,27 @@ impl RunState {
                 return Some(checkpoint);
             }
         }
-        self.run_part(start, n, pool, mode);
+        self.run_part(start..n, pool, mode, tape);
         None
     }
 
-    /// Runs the nodes `start..end` here, nested ones included.
-    pub(in crate::graph) fn run_part(&self, start: u32, end: u32, pool: Option<&Ref<ThreadPool>>, mode: u8) {
-        let at = AtomicU32::new(start);
+    /// Runs these nodes here, nested ones included. `tape`: for a run that is traced.
+    pub(in crate::graph) fn run_part(
+        &self,
+        nodes: Range<u32>,
+        pool: Option<&Ref<ThreadPool>>,
+        mode: u8,
+        tape: Option<&RunTape<'_>>,
+    ) {
+        let Range { start, end } = nodes;
+        let at = Walked { at: AtomicU32::new(start), tape };
         let walk = || match (mode, self.plan().absence.own.is_empty()) {
             (FAST, true) => self.walk::<FAST, false>(start, end, pool, &at),
             (FAST, false) => self.walk::<FAST, true>(start, end, pool, &at),
             (MEASURED, true) => self.walk::<MEASURED, false>(start, end, pool, &at),
             (MEASURED, false) => self.walk::<MEASURED, true>(start, end, pool, &at),
+            (TRACED, true) => self.walk::<TRACED, false>(start, end, pool, &at),
+            (TRACED, false) => self.walk::<TRACED, true>(start, end, pool, &at),
             (_, true) => self.walk::<CAREFUL, false>(start, end, pool, &at),
             (_, false) => self.walk::<CAREFUL, true>(start, end, pool, &at),
         };
@@ -61,8 +99,11 @@ impl RunState {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(walk)) {
             let error = Error::from_panic(&*payload);
             std::mem::forget(payload);
-            let node = at.load(Relaxed);
+            let node = at.at.load(Relaxed);
             self.fail_at(node, &error);
+            if is_told(&self.plan().bodies[node as usize]) {
+                at.ran(node, true);
+            }
             self.walk_rest(node + 1, end);
         }
     }
@@ -73,11 +114,11 @@ impl RunState {
         mut node: u32,
         end: u32,
         pool: Option<&Ref<ThreadPool>>,
-        at: &AtomicU32,
+        at: &Walked<'_>,
     ) -> bool {
         let plan = self.plan();
         while node < end {
-            if MODE == CAREFUL {
+            if MODE == CAREFUL || MODE == TRACED && self.is_careful() {
                 self.look_at_clock(node);
             }
             if self.is_stopped() {
@@ -88,19 +129,26 @@ impl RunState {
                 node = self.plan().behind(node);
                 continue;
             }
-            at.store(node, Relaxed);
+            at.at.store(node, Relaxed);
             let body = &plan.bodies[node as usize];
             match *body {
-                Body::Call(call) if MODE == FAST => {
+                Body::Call(call) if MODE == FAST || MODE == TRACED => {
                     let status = call.run();
                     if status != 0 {
                         self.fail_at(node, &call.failed(status));
                     }
+                    if MODE == TRACED {
+                        at.ran(node, status != 0);
+                    }
                     node += 1;
                 }
-                Body::Kernel(kernel) if MODE == FAST => {
-                    if let Err(error) = self.compute_kernel(kernel as usize, pool) {
-                        self.fail_at(node, &error);
+                Body::Kernel(kernel) if MODE == FAST || MODE == TRACED => {
+                    let result = self.compute_kernel(kernel as usize, pool);
+                    if let Err(error) = &result {
+                        self.fail_at(node, error);
+                    }
+                    if MODE == TRACED {
+                        at.ran(node, result.is_err());
                     }
                     node += 1;
                 }
@@ -115,15 +163,17 @@ impl RunState {
                     node = plan.loops[index as usize].end;
                 }
                 _ => {
-                    let start = if MODE != FAST { now_ns() } else { 0 };
+                    let start = if MODE == MEASURED || MODE == CAREFUL { now_ns() } else { 0 };
                     let result = match *body {
-                        Body::Async(call) => self.see_through(call, pool).map(drop),
-                        body => self.compute(body, pool),
+                        Body::Async(call) => self.see_through(call, pool),
+                        body => self.compute(body, pool).map(|()| true),
                     };
-                    if let Err(error) = result {
-                        self.fail_at(node, &error);
+                    if let Err(error) = &result {
+                        self.fail_at(node, error);
                     }
-                    if MODE != FAST {
+                    if MODE == TRACED {
+                        at.ran(node, !matches!(result, Ok(true)));
+                    } else if MODE != FAST {
                         self.measured(node as usize, (now_ns() - start).saturating_sub(clock_ns()));
                     }
                     node += 1;
@@ -135,7 +185,7 @@ impl RunState {
 
     #[inline]
     pub(in crate::graph) fn is_in_time<const MODE: u8>(&self, node: u32) -> bool {
-        if MODE == CAREFUL {
+        if MODE == CAREFUL || MODE == TRACED && self.is_careful() {
             self.look_at_clock(node);
         }
         !self.is_stopped()
@@ -145,11 +195,14 @@ impl RunState {
         &self,
         index: usize,
         pool: Option<&Ref<ThreadPool>>,
-        at: &AtomicU32,
+        at: &Walked<'_>,
     ) {
         let looped = self.enter(index);
         if let Some(overlap) = self.plan().overlap(looped) {
             return self.walk_slots::<MODE, ABSENCE>(looped, overlap, pool, at);
+        }
+        if MODE == TRACED {
+            at.iteration(index);
         }
         let (condition, body) = (&looped.condition, &looped.body);
         // A stopped loop ends between its parts, and leaves out only itself.
@@ -160,6 +213,9 @@ impl RunState {
             && self.is_in_time::<MODE>(looped.first)
         {
             self.next(index);
+            if MODE == TRACED {
+                at.iteration(index);
+            }
         }
         if MODE != FAST {
             let iterations = self.iterations[index].load(Relaxed);

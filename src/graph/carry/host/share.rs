@@ -24,6 +24,7 @@ use super::worker::{EMPTY, FAST, Go, NONE, SHARE_NS, Worker};
 use crate::base::time::now_ns;
 use crate::graph::carry::queue::Offer;
 use crate::sync::ambient;
+use crate::trace::TraceEvent;
 use std::sync::atomic::Ordering::*;
 
 /// How long a worker without work looks around before it leaves: about the cost of bringing it back when it sleeps, and
@@ -84,6 +85,9 @@ impl<const MODE: u8> Worker<'_, MODE> {
             return Go::On;
         };
         self.has_offered = queue.push(offer);
+        if self.has_offered {
+            self.trace_note(TraceEvent::Offer, offer.first, NONE);
+        }
         if !self.has_offered {
             self.append(offer);
         } else if may_call && state.helpers.call_back() {
@@ -204,6 +208,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
         let offered = self.own.is_some_and(|own| self.state.queues[own].push(offer));
         if offered {
             self.list = EMPTY;
+            self.trace_note(TraceEvent::Offer, offer.first, NONE);
         }
         offered
     }
@@ -356,6 +361,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
                 pool.spawn_bulk_taken(job, self.generation, helpers)
             };
             self.own = state.owners.claim();
+            self.trace_note(TraceEvent::Ask, NONE, if accepted { helpers as u32 } else { 0 });
             // Later work is worth another region.
             match accepted {
                 true => state.helpers.come(0),
@@ -364,6 +370,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
             return accepted;
         }
         let comes = state.bring_one(pool, self.generation, self.hop_ns());
+        self.trace_note(TraceEvent::Ask, NONE, u32::from(comes));
         if !comes {
             self.patience = PATIENCE;
         }

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::role::Role;
-use super::worker::{CAREFUL, FAST, MEASURED, Worker};
+use super::worker::{CAREFUL, FAST, MEASURED, TRACED, Worker};
 use crate::base::Ref;
 use crate::base::time::Deadline;
 use crate::graph::carry::state::RunState;
@@ -28,6 +28,7 @@ impl RunState {
             let _frame = ambient::enter(ambient::ActiveWork::Run(self.id));
             let generation = self.latch.generation();
             match self.mode() {
+                TRACED => Worker::<TRACED>::new(self, pool, generation, Role::Visitor).visit(),
                 CAREFUL => Worker::<CAREFUL>::new(self, pool, generation, Role::Visitor).visit(),
                 MEASURED => Worker::<MEASURED>::new(self, pool, generation, Role::Visitor).visit(),
                 _ => Worker::<FAST>::new(self, pool, generation, Role::Visitor).visit(),

@@ -1,13 +1,15 @@
 //! One thread's part in a run: runs nodes, propagates, offers surplus nodes, takes offers of others.
 //!
-//! The loop exists in three versions: as fast as possible, measuring, and careful (`orders`).
+//! The loop exists in four versions: as fast as possible, measuring, careful (`orders`), and traced (`traced`).
 #![forbid(unsafe_code)]
 
 mod early;
 mod merges;
+mod traced;
 
 use super::ops::{self, After};
 use super::role::Role;
+use super::run_tape::RunTape;
 use super::shown::Show;
 use crate::base::time::{clock_ns, now_ns};
 use crate::base::{Error, Ref};
@@ -17,6 +19,7 @@ use crate::graph::carry::state::RunState;
 use crate::graph::plan::{Body, DIRECT, Plan, Release};
 use crate::sync::Exit;
 use crate::threadpool::ThreadPool;
+use crate::trace::TraceEvent;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -34,10 +37,11 @@ pub(in crate::graph) enum Go {
 }
 
 /// The versions of the loops, here and in `serial`: without a read of the clock; with two for each node; with checks of
-/// the run's orders, too.
+/// the run's orders, too; and one that writes to traces, and does what else the run asks for.
 pub(in crate::graph) const FAST: u8 = 0;
 pub(in crate::graph) const MEASURED: u8 = 1;
 pub(in crate::graph) const CAREFUL: u8 = 2;
+pub(in crate::graph) const TRACED: u8 = 3;
 
 /// End of a list.
 pub(in crate::graph) const NONE: u32 = u32::MAX;
@@ -82,6 +86,9 @@ pub(in crate::graph) struct Worker<'a, const MODE: u8> {
     pub(in crate::graph) out: bool,
     /// The last read of the clock. Only careful workers keep it.
     at_ns: Cell<u64>,
+    /// What a traced worker writes to; and the node behind which it makes arrivals.
+    pub(in crate::graph) tape: Option<RunTape<'a>>,
+    from: u32,
 }
 
 impl<'a, const MODE: u8> Worker<'a, MODE> {
@@ -107,6 +114,8 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             has_offered: false,
             out: false,
             at_ns: Cell::new(if MODE == CAREFUL { now_ns() } else { 0 }),
+            tape: (MODE == TRACED).then(|| RunTape::open(state, role.carrier())),
+            from: NONE,
         }
     }
 
@@ -170,6 +179,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
                 break;
             }
             self.state.fail_at(self.current, &error);
+            self.trace_panic(self.current);
             interrupted = Some(std::mem::replace(&mut self.current, NONE));
         }
         if let Some(own) = self.own {
@@ -177,6 +187,9 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         }
         if matches!(self.role, Role::Helper | Role::BulkHelper) {
             self.make_room();
+        }
+        if MODE == TRACED {
+            drop(self.tape.take());
         }
         self.state.latch.leave(self.done)
     }
@@ -204,6 +217,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             match self.take().or_else(|| self.look_around()) {
                 Some(offer) => {
                     self.taken_ns += u64::from(offer.worth_ns.max(1));
+                    self.trace_note(TraceEvent::Take, offer.first, NONE);
                     // The call for this one may have been meant for others, too.
                     self.has_shown |= self.state.shows_work();
                     self.list = ReadyList { first: offer.first, worth_ns: u64::from(offer.worth_ns) };
@@ -229,6 +243,9 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         if MODE == CAREFUL {
             self.at_ns.set(now_ns());
         }
+        if let Some(tape) = self.tape() {
+            let _ = tape.stamp();
+        }
         while node != NONE {
             // The link is the node's again as soon as the next one is ready.
             let below = self.next_of(node);
@@ -237,8 +254,11 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             {
                 // Others may have it, like any ready node.
                 self.push(node);
-            } else if let Some(next) = self.finish(node, After::Edges) {
-                self.push(next);
+            } else {
+                self.trace_note(TraceEvent::Return, node, NONE);
+                if let Some(next) = self.finish(node, After::Edges) {
+                    self.push(next);
+                }
             }
             node = below;
         }
@@ -260,6 +280,9 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
 
     /// Makes the arrivals behind a node; returns the node to continue with.
     fn finish(&mut self, node: u32, after: After) -> Option<u32> {
+        if MODE == TRACED {
+            self.from = node;
+        }
         let next = match after {
             After::Edges => self.propagate(node),
             After::Release(release) => self.release(release),
@@ -299,7 +322,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
     fn run(&self, node: u32) -> After {
         let (state, plan) = (self.state, self.plan);
         let body = plan.bodies[node as usize];
-        if MODE == CAREFUL && (plan.is_step(node) || matches!(body, Body::Next(_))) {
+        if self.is_careful() && (plan.is_step(node) || matches!(body, Body::Next(_))) {
             state.look_at_clock(node);
         }
         let stopped = state.is_stopped();
@@ -319,14 +342,15 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
                     After::Release(state.branch(select).release)
                 };
             }
-            Body::Enter(index) => return state.enter_and_begin(index as usize),
-            Body::Next(index) => return After::Release(state.next(index as usize).release_condition),
+            Body::Enter(index) => return self.enter(index as usize),
+            Body::Next(index) => return self.next(index as usize),
             Body::Test(index) => return self.test(index as usize),
             Body::Guard(slot) => return self.guard(slot),
             Body::Retire(slot) => return After::Retire(slot),
             Body::End => return After::Edges,
             // It was measured when it began.
-            Body::Async(call) if state.is_under_way(call) => return self.call(call),
+            Body::Async(call) if state.is_under_way(call) => return self.call_again(node, call),
+            _ if MODE == TRACED => return self.run_traced(node, body),
             _ => {}
         }
         let start = match MODE {
@@ -359,7 +383,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
     fn test(&self, index: usize) -> After {
         let looped = &self.plan.loops[index];
         if self.state.goes_on(looped) {
-            if MODE == CAREFUL {
+            if self.is_careful() {
                 self.state.look_at_clock(looped.first);
                 if self.state.is_stopped() {
                     return After::Edges;
@@ -420,6 +444,9 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
     pub(in crate::graph) fn is_ready(&self, node: u32) {
         if MODE == CAREFUL {
             self.state.is_ready(node as usize, self.at_ns.get());
+        }
+        if let Some(tape) = self.tape() {
+            self.state.traced.set_ready(node, tape.at(), self.from);
         }
     }
 

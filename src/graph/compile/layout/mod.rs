@@ -45,6 +45,7 @@ use crate::graph::carry::learned::Learned;
 use crate::graph::plan::{Body, DIRECT, Edge, KernelNode, NO_BIT, NO_SCRATCH, Plan, Port, origins};
 use crate::graph::plan::{effects, schedule::PRIOR_NS};
 use crate::memory::heap;
+use crate::trace::Explained;
 use flat::{ArrivalSource, Flat, StorageKind, Val};
 use joins::Joins;
 use region::{GraphScope, LaidGraph, WantedPlace};
@@ -248,6 +249,7 @@ fn finish(
         tallies: Arc::default(),
         admission: Admission::create(options.max_concurrent_runs),
         frames: None,
+        explained: Explained::default(),
     };
     Ok((compiled, facts))
 }

@@ -1,0 +1,224 @@
+/* weir/trace.h: what ran where and when
+ *
+ * Generated from src/abi and src/ffi by cbindgen; do not edit.
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+
+#ifndef WEIR_TRACE_H
+#define WEIR_TRACE_H
+
+#include "../weir.h"
+
+/** @file weir/trace.h
+ * what ran where and when. */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Trace --------------------------------------------------------------------------------------------------------
+ * A trace is a record of each step that is taken: nodes, runs, items of streams, helpers, in every thread, with times
+ * of one clock. While none is recorded, a run pays for one read of a word. Recording costs a node about ten
+ * nanoseconds, and never a lock, an allocation or a wait: a thread writes into a ring that was made when the trace
+ * began. A ring that is full loses records, counts them, and says so in every file. docs/trace.md is the guide.
+ */
+
+/** How a trace records. A bit that is not here is refused. */
+typedef enum weir_trace_flags {
+  /**
+   * A full ring overwrites its oldest records: a flight recorder, which is saved when something has gone wrong.
+   * Without it the first records are kept, and later ones are lost.
+   */
+  WEIR_TRACE_KEEP_LAST = 1,
+  /** Only runs that ask for this trace (weir_run_options.trace) are part of it, with all that runs inside of them. */
+  WEIR_TRACE_ONLY_ASKED = 2
+} weir_trace_flags;
+
+/** Formats of saved traces. */
+typedef enum weir_trace_format_value {
+  /**
+   * Perfetto's protocol buffers, for ui.perfetto.dev and trace_processor: a track for each thread, tracks of runs,
+   * arrows between threads, a counter of threads in runs.
+   */
+  WEIR_TRACE_PERFETTO = 1,
+  /** Chrome's JSON. */
+  WEIR_TRACE_CHROME = 2,
+  /** Folded stacks, for flame graphs: "thread;program;node nanoseconds" in each line, without what lies inside. */
+  WEIR_TRACE_FOLDED = 3,
+  /** A profile for pprof, not compressed, with three values: work, count, and waited (between ready and begun). */
+  WEIR_TRACE_PPROF = 4,
+  /** Lines to read: of each program what its runs took, what its threads did with their time, and its nodes. */
+  WEIR_TRACE_REPORT = 5
+} weir_trace_format_value;
+
+/** What a trace is of, and how much it keeps. All-zero, and NULL, is the default: everything in the process. */
+typedef struct weir_trace_options {
+  /** sizeof(weir_trace_options) of the caller's header. */
+  size_t struct_size;
+  /** OR of weir_trace_flags. */
+  uint64_t flags;
+  /** At most one of the three: the trace is of runs and streams of this domain's engines, */
+  weir_domain *domain;
+  /** of runs and streams of this engine, */
+  weir_engine *engine;
+  /** or of this program's runs, partial ones included. The trace keeps a reference. */
+  weir_program *program;
+  /** Records of 32 bytes that are kept of each thread, rounded up to a power of two: 64 to 2^26; 0 = 65,536. */
+  size_t records_per_thread;
+  /**
+   * How many threads can have records, 1 to 4,096; 0 = 64. Their memory is set aside by weir_trace_start, and the
+   * system gives it when it is written to.
+   */
+  uint32_t threads;
+  /** Reserved, 0. */
+  uint32_t reserved;
+} weir_trace_options;
+
+/** A format of saved traces: one of enum weir_trace_format_value. */
+typedef uint32_t weir_trace_format;
+
+/**
+ * Receives a piece of a saved trace. A status other than WEIR_OK ends the save, and is what that returns. Must not
+ * throw, longjmp or unwind.
+ */
+typedef weir_status (*weir_trace_write_fn)(void *ctx, const void *data, size_t size);
+
+/** What a trace holds. */
+typedef struct weir_trace_info {
+  /** sizeof(weir_trace_info), set by the caller before the call. */
+  size_t struct_size;
+  /** 1 while it records, 0 when it was stopped. */
+  uint32_t recording;
+  /** Threads that have records. */
+  uint32_t threads;
+  /** Records that are there. */
+  uint64_t records;
+  /** Records that are lost since a thread's ring was full. */
+  uint64_t lost;
+  /** Records that are lost since all rings had a thread. */
+  uint64_t lost_without_ring;
+  /** When it began, on the system's monotonic clock, in nanoseconds. */
+  uint64_t begin_ns;
+  /** When it was stopped; 0 while it records. */
+  uint64_t end_ns;
+  /** How far the times in it may be off the system's clock, all together, in nanoseconds. */
+  uint64_t clock_error_ns;
+  /** The clock of its stamps, NUL-terminated: "TSC", "CNTVCT" or "CLOCK_MONOTONIC". */
+  char clock[32];
+} weir_trace_info;
+
+/** A thread in a trace. */
+typedef struct weir_trace_thread {
+  /** sizeof(weir_trace_thread), set by the caller before the call. */
+  size_t struct_size;
+  /** The system's thread id (Linux: gettid). */
+  uint64_t os_id;
+  /** Its records that are there. */
+  uint64_t records;
+  /** Its records that are lost. */
+  uint64_t lost;
+  /** Its name when its first record was written, NUL-terminated UTF-8. */
+  char name[32];
+} weir_trace_thread;
+
+/**
+ * Begins a trace: from here on the work that it is of writes a record of each step into a ring of the thread's own.
+ * Up to four traces record at once, of the same work or of different work. Runs that have begun are not part of it. A
+ * trace that was never stopped ends when its last reference is released; what was recorded is gone then.
+ *
+ * Errors: INVALID_ARGUMENT (two of domain, engine, program and ONLY_ASKED); OUT_OF_RANGE (records_per_thread,
+ * threads); RESOURCE_EXHAUSTED (memory, or four traces are there that were not released).
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_trace_start(const weir_trace_options *options, weir_trace **out_trace);
+
+/**
+ * Ends the recording. What begins later is not part of the trace; what is under way then is, as far as it has come
+ * when the trace is saved. Stopping a trace that was stopped does nothing.
+ *
+ * Blocking: for at most a millisecond, in which it reads two clocks, if the trace is younger than that.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_trace_stop(weir_trace *trace);
+
+/** Takes one more reference. */
+WEIR_API WEIR_NODISCARD weir_status weir_trace_retain(weir_trace *trace);
+
+/**
+ * Gives up one reference. NULL does nothing. The last one ends the trace; its memory is given back when no thread
+ * writes to it any more.
+ */
+WEIR_API void weir_trace_release(weir_trace *trace);
+
+/**
+ * Saves what the trace holds now, in any state: nothing is taken out of it, and threads may write meanwhile. The file
+ * is written beside the path, under a name of its own, and takes its place when all of it is on the disk; so it is
+ * there whole or not at all. A path that leads to something else than a file (a pipe, a device) is written to as it
+ * is. Each file says how many records were lost.
+ *
+ * Blocking: until it is written. Errors: INVALID_ARGUMENT (also: the path is a directory); NOT_FOUND (no such
+ * directory); PERMISSION_DENIED; RESOURCE_EXHAUSTED (the disk is full, the file too large, memory); UNKNOWN for other
+ * errors of the system, with its text.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_trace_save(const weir_trace *trace,
+                            const char *path,
+                            weir_trace_format format);
+
+/**
+ * As weir_trace_save, but passes the bytes to a function, in pieces of up to 64 KiB, in order.
+ *
+ * Blocking: until all is passed on. Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED; the status of the function.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_trace_save_to(const weir_trace *trace,
+                               weir_trace_format format,
+                               weir_trace_write_fn write,
+                               void *ctx);
+
+/**
+ * Fills *out_info. Threads may write meanwhile: then each figure is one of a recent moment.
+ *
+ * Blocking: as weir_trace_stop.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_trace_get_info(const weir_trace *trace, weir_trace_info *out_info);
+
+/**
+ * Fills *out_thread for thread `index` of the trace, in the order of their first records.
+ *
+ * Errors: OUT_OF_RANGE (index).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_trace_get_thread(const weir_trace *trace,
+                                  size_t index,
+                                  weir_trace_thread *out_thread);
+
+/**
+ * Gives a name of the host's a number, for marks and spans: the same for the same text, in all traces, as long as the
+ * process lives.
+ *
+ * Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED (memory, or there are 65,536 names).
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_trace_intern(const char *name, uint32_t *out_name);
+
+/**
+ * Marks this moment, with a value of the host's. The mark is part of traces of the whole process, and, inside of a
+ * node of a run, of the traces that the run is part of. While no trace records, it does nothing.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_trace_mark(uint32_t name, uint64_t value);
+
+/**
+ * Begins a span of the host's on this thread, which ends with the weir_trace_span_end that belongs to it: spans lie in
+ * one another. It is part of the traces that a mark would be part of.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_trace_span_begin(uint32_t name);
+
+/** Ends the span that this thread has begun last. An end without a beginning does nothing. */
+WEIR_API void weir_trace_span_end(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_TRACE_H */

@@ -1,0 +1,107 @@
+//! Traces: what ran where and when.
+//!
+//! Chapter: Trace.
+
+use super::{weir_domain, weir_engine, weir_program, weir_status};
+use std::ffi::{c_char, c_void};
+
+/// How a trace records. A bit that is not here is refused.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_trace_flags {
+    /// A full ring overwrites its oldest records: a flight recorder, which is saved when something has gone wrong.
+    /// Without it the first records are kept, and later ones are lost.
+    WEIR_TRACE_KEEP_LAST = 1,
+    /// Only runs that ask for this trace (weir_run_options.trace) are part of it, with all that runs inside of them.
+    WEIR_TRACE_ONLY_ASKED = 2,
+}
+
+/// What a trace is of, and how much it keeps. All-zero, and NULL, is the default: everything in the process.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_trace_options {
+    /// sizeof(weir_trace_options) of the caller's header.
+    pub struct_size: usize,
+    /// OR of weir_trace_flags.
+    pub flags: u64,
+    /// At most one of the three: the trace is of runs and streams of this domain's engines,
+    pub domain: *mut weir_domain,
+    /// of runs and streams of this engine,
+    pub engine: *mut weir_engine,
+    /// or of this program's runs, partial ones included. The trace keeps a reference.
+    pub program: *mut weir_program,
+    /// Records of 32 bytes that are kept of each thread, rounded up to a power of two: 64 to 2^26; 0 = 65,536.
+    pub records_per_thread: usize,
+    /// How many threads can have records, 1 to 4,096; 0 = 64. Their memory is set aside by weir_trace_start, and the
+    /// system gives it when it is written to.
+    pub threads: u32,
+    /// Reserved, 0.
+    pub reserved: u32,
+}
+
+/// A format of saved traces: one of enum weir_trace_format_value.
+pub type weir_trace_format = u32;
+
+/// Formats of saved traces.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_trace_format_value {
+    /// Perfetto's protocol buffers, for ui.perfetto.dev and trace_processor: a track for each thread, tracks of runs,
+    /// arrows between threads, a counter of threads in runs.
+    WEIR_TRACE_PERFETTO = 1,
+    /// Chrome's JSON.
+    WEIR_TRACE_CHROME = 2,
+    /// Folded stacks, for flame graphs: "thread;program;node nanoseconds" in each line, without what lies inside.
+    WEIR_TRACE_FOLDED = 3,
+    /// A profile for pprof, not compressed, with three values: work, count, and waited (between ready and begun).
+    WEIR_TRACE_PPROF = 4,
+    /// Lines to read: of each program what its runs took, what its threads did with their time, and its nodes.
+    WEIR_TRACE_REPORT = 5,
+}
+
+/// What a trace holds.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_trace_info {
+    /// sizeof(weir_trace_info), set by the caller before the call.
+    pub struct_size: usize,
+    /// 1 while it records, 0 when it was stopped.
+    pub recording: u32,
+    /// Threads that have records.
+    pub threads: u32,
+    /// Records that are there.
+    pub records: u64,
+    /// Records that are lost since a thread's ring was full.
+    pub lost: u64,
+    /// Records that are lost since all rings had a thread.
+    pub lost_without_ring: u64,
+    /// When it began, on the system's monotonic clock, in nanoseconds.
+    pub begin_ns: u64,
+    /// When it was stopped; 0 while it records.
+    pub end_ns: u64,
+    /// How far the times in it may be off the system's clock, all together, in nanoseconds.
+    pub clock_error_ns: u64,
+    /// The clock of its stamps, NUL-terminated: "TSC", "CNTVCT" or "CLOCK_MONOTONIC".
+    pub clock: [c_char; 32],
+}
+
+/// A thread in a trace.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_trace_thread {
+    /// sizeof(weir_trace_thread), set by the caller before the call.
+    pub struct_size: usize,
+    /// The system's thread id (Linux: gettid).
+    pub os_id: u64,
+    /// Its records that are there.
+    pub records: u64,
+    /// Its records that are lost.
+    pub lost: u64,
+    /// Its name when its first record was written, NUL-terminated UTF-8.
+    pub name: [c_char; 32],
+}
+
+/// Receives a piece of a saved trace. A status other than WEIR_OK ends the save, and is what that returns. Must not
+/// throw, longjmp or unwind.
+pub type weir_trace_write_fn =
+    Option<unsafe extern "C" fn(ctx: *mut c_void, data: *const c_void, size: usize) -> weir_status>;

@@ -1,0 +1,60 @@
+//! Objects whose numbers in records are explained by a table, and which traces have it.
+#![forbid(unsafe_code)]
+
+use super::recorder::{MOST_TRACES, Visit};
+use super::table::{Nodes, Table};
+use crate::sync::OnceLock;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// A part of an object whose records are to be explained: its number, and which traces know it.
+pub struct Explained {
+    number: u32,
+    table: OnceLock<Arc<Table>>,
+    /// The trace at each place that has the table. ORDERING: Relaxed; that of another trace only means to look.
+    known: [AtomicU64; MOST_TRACES],
+}
+
+impl fmt::Debug for Explained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Explained({})", self.number)
+    }
+}
+
+impl Default for Explained {
+    fn default() -> Explained {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        Explained {
+            number: NEXT.fetch_add(1, Relaxed),
+            table: OnceLock::new(),
+            known: [const { AtomicU64::new(0) }; MOST_TRACES],
+        }
+    }
+}
+
+impl Explained {
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Gives the trace what explains the object, if it has not got it. `make` gives the name and the nodes, or nothing
+    /// for want of memory: then records are numbers.
+    pub(super) fn to(&self, visit: &Visit, make: &dyn Fn() -> Option<(String, Nodes)>) {
+        let recorder = visit.recorder();
+        let known = &self.known[visit.at()];
+        if known.load(Relaxed) == recorder.id {
+            return;
+        }
+        if self.table.get().is_none()
+            && let Some((name, nodes)) = make()
+        {
+            let _ = self.table.set(Arc::new(Table { number: self.number, name, nodes }));
+        }
+        if let Some(table) = self.table.get()
+            && recorder.explain(table)
+        {
+            known.store(recorder.id, Relaxed);
+        }
+    }
+}

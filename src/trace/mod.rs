@@ -1,0 +1,70 @@
+//! Traces: what ran where and when, on one timeline, at no cost when nobody looks.
+//!
+//! # From a record to a file
+//!
+//! ```text
+//! a worker ── Tape ──► RecordRing (one per thread) ──► Timeline ──► perfetto, chrome, stacks, report
+//!             stamps   32-byte records                 spans with names, times in nanoseconds
+//!                      Table: what the numbers mean ───┘
+//! ```
+//!
+//! A *trace* (`Recorder`) has a stock of rings, made when it begins. A thread takes one with its first record; when
+//! none is left, its records are lost and counted. Up to `MOST_TRACES` record at once, each with its own rings, so that
+//! scopes overlap without any of them knowing of the others. Everything that is traced asks once when it begins whether
+//! any trace records (`is_on`: one relaxed load), and if so which of them want it (`Traces::find`): by their filter,
+//! because they were asked for, or because the thread works for something that they are of. Each thread that works for
+//! it then opens a `Tape`, writes with that, and closes it. An open tape keeps the memory that it writes to (`post`).
+//!
+//! # What a record costs
+//!
+//! A stamp (`clock`), four stores, and the ring's head. No lock, no allocation, no call of the system; but a thread's
+//! first record in a trace asks the system for the thread's number and name. In a walk along the plan a node takes one
+//! stamp: its end is the next one's beginning. In a shared run it takes two, and one word in the run's state for when
+//! it became ready and by which node.
+//!
+//! # What is derived when it is read
+//!
+//! - *Iterations.* The beginning of each is a record of its own. A node's iteration is the last one that had begun, at
+//!   the place where the run counts those of the innermost loop around the node (`NodeOfTable::counted_at`).
+//! - *Nesting.* Spans of one thread are nested by their times alone, since all stamps of a thread come from one clock.
+//! - *Names.* Records have numbers; a table that explains an object's numbers is given to a trace with the first record
+//!   that needs it, and outlives the object.
+//!
+//! # Fork and end
+//!
+//! A trace that is stopped takes no new writers; those that are there write to the end of what they do, and what began
+//! behind the stop is not read. A child of fork has no traces: the first look at a place that its parent used takes it
+//! off the list.
+
+mod chrome;
+mod clock;
+mod explained;
+mod format;
+mod handle;
+#[cfg(all(test, loom))]
+mod models_of_posts;
+mod names;
+mod output;
+mod perfetto;
+mod post;
+mod proto;
+mod record;
+mod recorder;
+mod report;
+mod ring;
+mod stacks;
+mod table;
+mod tape;
+mod timeline;
+
+pub use clock::{is_in_ticks, now};
+pub use explained::Explained;
+pub use format::TraceFormat;
+pub use handle::{ThreadFigures, Trace, TraceFigures};
+pub use names::{intern, is_known};
+pub use record::{CANCELLED, FAILED, KNOWN, LATER, NONE, TraceEvent, TraceRecord};
+pub use recorder::{Filter, MOST_TRACES, Recorder, Settings, is_on};
+pub use report::{Shares, shares};
+pub use table::{NodeOfTable, Nodes};
+pub use tape::{Tape, Traces, Working, frame_around};
+pub use timeline::{NO_NUMBER, RunOfTrace, Timeline, TraceSpan};
