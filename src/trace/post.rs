@@ -53,11 +53,10 @@ impl Post {
         self.0.fetch_and(!ON, Relaxed);
     }
 
-    /// A writer comes; false if there is no trace that records.
+    /// A writer comes; false if there is no trace that records. It leaves in either case.
     pub fn enter(&self) -> bool {
-        let is_on = self.0.fetch_add(1, Acquire) & ON != 0;
-        // One that finds nothing may be the last to leave, after all others.
-        is_on
+        // ORDERING: Acquire pairs with the Release in `open`. One that finds nothing must leave, too: it may be the last.
+        self.0.fetch_add(1, Acquire) & ON != 0
     }
 
     /// A writer leaves. True: the owner has gone, and this writer was the last: it frees what is here, and then the

@@ -265,7 +265,7 @@ fn perfetto_has_each_span_and_each_arrow() {
         sizes += file.len();
         spans += timeline.spans.len();
     });
-    assert!(flows > 50, "only {flows} arrows");
+    assert!(flows > 0, "no node was made ready by another thread");
     println!("{} bytes a span, names and all", sizes / spans);
 }
 
