@@ -376,7 +376,11 @@ fn a_save_that_fails_takes_nothing_away() {
     {
         let bytes = |trace: &Trace| {
             let mut all = Vec::new();
-            trace.write(format, &mut |bytes| Ok(all.extend_from_slice(bytes))).unwrap();
+            let mut collect = |bytes: &[u8]| {
+                all.extend_from_slice(bytes);
+                Ok(())
+            };
+            trace.write(format, &mut collect).unwrap();
             all
         };
         let before = bytes(&trace);
