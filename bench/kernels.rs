@@ -158,7 +158,7 @@ fn products(size: i64) {
         transpose_b: false,
         bias: false,
         sum: false,
-        activation: Activation::WEIR_ACTIVATION_NONE,
+        activation: Activation::NONE,
         wide: false,
         tf32: false,
         packed: None,

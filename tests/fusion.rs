@@ -362,8 +362,11 @@ fn elementwise_nodes_become_chains() {
         unsafe { *tensor.data().cast::<f32>() = value };
         graph.add_constant(name, tensor).unwrap()
     };
-    let (root, one, half) =
-        (number(&mut graph, "root", 1.414_213_5), number(&mut graph, "one", 1.0), number(&mut graph, "half", 0.5));
+    let (root, one, half) = (
+        number(&mut graph, "root", std::f32::consts::SQRT_2),
+        number(&mut graph, "one", 1.0),
+        number(&mut graph, "half", 0.5),
+    );
     let a = node(&mut graph, "div", binary(WEIR_BINARY_DIV), &[x, root]);
     let a = node(&mut graph, "erf", eltwise(WEIR_ELTWISE_ERF, 0.0, 0.0), &[a]);
     let a = node(&mut graph, "add", binary(WEIR_BINARY_ADD), &[one, a]);
