@@ -205,7 +205,6 @@ impl RunState {
 
     /// Opens the run, works in it, and leaves it.
     pub(in crate::graph) fn open_and_work(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) -> Exit {
-        let plan = self.plan();
         self.lineage.note();
         // By this state's own count, which no other thread writes.
         let run = self.tally.begin();
@@ -230,15 +229,10 @@ impl RunState {
             let mode = self.mode();
             let is_as_ever = mode == FAST || mode == TRACED && !planned.measures && !self.is_careful();
             let watch = pool.filter(|_| planned.may_share && is_as_ever).and_then(|pool| self.watch(pool));
-            let tape = (mode == TRACED).then(|| RunTape::open(self, Carrier::Walk));
-            let left = match &watch {
-                Some(watch) => self.run_alone(pool, mode, tape.as_ref(), |node| watch.is_late(plan.len(), node)),
-                None => {
-                    self.run_part(0..plan.len() as u32, pool, mode, tape.as_ref());
-                    None
-                }
+            let left = match mode {
+                TRACED => self.walk_traced(pool, watch.as_ref()),
+                _ => self.walk_watched(pool, mode, None, watch.as_ref()),
             };
-            drop(tape);
             return match (left, watch, pool) {
                 (Some(node), _, Some(pool)) => self.promote(pool, node),
                 (None, Some(watch), _) if watch.to_the_end && !self.is_stopped() => {
@@ -342,6 +336,32 @@ impl RunState {
             MEASURED => Worker::<MEASURED>::new(self, pool, generation, role).work(),
             _ => Worker::<FAST>::new(self, pool, generation, role).work(),
         }
+    }
+
+    /// A walk along the plan; the first node of what is left to others, if any is.
+    fn walk_watched(
+        &self,
+        pool: Option<&Ref<ThreadPool>>,
+        mode: u8,
+        tape: Option<&RunTape<'_>>,
+        watch: Option<&WalkTimer>,
+    ) -> Option<u32> {
+        let n = self.plan().len();
+        match watch {
+            Some(watch) => self.run_alone(pool, mode, tape, |node| watch.is_late(n, node)),
+            None => {
+                self.run_part(0..n as u32, pool, mode, tape);
+                None
+            }
+        }
+    }
+
+    /// Apart from the others, so that they have no tape to look after.
+    #[cold]
+    #[inline(never)]
+    fn walk_traced(&self, pool: Option<&Ref<ThreadPool>>, watch: Option<&WalkTimer>) -> Option<u32> {
+        let tape = RunTape::open(self, Carrier::Walk);
+        self.walk_watched(pool, TRACED, Some(&tape), watch)
     }
 
     /// The version of the loop for all workers of this run: nodes are measured by all of them or by none.
