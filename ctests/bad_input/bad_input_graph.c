@@ -264,8 +264,8 @@ static void rows_of_compile(void) {
     ROW(weir_graph_compile, (graph, &engine, 1, &newer.known, NEW(program)),
         INVALID, "options sets members that this version of weir does not know");
     ROW(weir_graph_compile, (graph, &engine, 1, UNALIGNED, NEW(program)), INVALID, "options is not aligned");
-    ROW(weir_graph_compile, (graph, &engine, 1, OPTIONS(.flags = 16 | WEIR_COMPILE_STATISTICS), NEW(program)),
-        INVALID, "options->flags has unknown bits 0x10");
+    ROW(weir_graph_compile, (graph, &engine, 1, OPTIONS(.flags = 32 | WEIR_COMPILE_STATISTICS), NEW(program)),
+        INVALID, "options->flags has unknown bits 0x20");
     ROW(weir_graph_compile, (graph, &engine, 1, OPTIONS(.blocking_threadpool = WRONG(stream)), NEW(program)),
         INVALID, "options->blocking_threadpool: expected a threadpool, got a stream");
     ROW(weir_graph_compile, (graph, &engine, 1, OPTIONS(.partial_runs = 257), NEW(program)),

@@ -254,6 +254,9 @@ static void fork_drops_traces(weir_engine *engine) {
             CHECK_EQ(told(own[i], "\"name\":\"step 1\""), 1);
             weir_trace_release(own[i]);
         }
+        weir_program_release(own_program);
+        weir_engine_release(own_engine);
+        weir_program_release(program);
         _exit(0);
     }
     int status = 0;
