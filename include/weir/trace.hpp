@@ -21,8 +21,11 @@ namespace weir {
 struct trace_options : weir_trace_options {
     trace_options() noexcept : weir_trace_options{} { struct_size = sizeof(weir_trace_options); }
     trace_options &set_flags(std::uint64_t value) noexcept { return flags = value, *this; }
+    /** Only what is of this domain. */
     trace_options &of_domain(weir_domain *value) noexcept { return domain = value, *this; }
+    /** Only what is of this engine. */
     trace_options &of_engine(weir_engine *value) noexcept { return engine = value, *this; }
+    /** Only what is of this program. */
     trace_options &of_program(weir_program *value) noexcept { return program = value, *this; }
     trace_options &set_records_per_thread(std::size_t value) noexcept { return records_per_thread = value, *this; }
     trace_options &set_threads(std::uint32_t value) noexcept { return threads = value, *this; }
@@ -83,6 +86,7 @@ public:
 class trace_name {
 public:
     explicit trace_name(const std::string &name) { check(weir_trace_intern(name.c_str(), &number_)); }
+    /** The number of the name, as the functions of C take it. */
     std::uint32_t number() const noexcept { return number_; }
     /// Marks this moment.
     void mark(std::uint64_t value = 0) const { check(weir_trace_mark(number_, value)); }
