@@ -228,7 +228,10 @@ typedef struct weir_tensor weir_tensor;
  */
 typedef struct weir_threadpool weir_threadpool;
 
-/** What ran where and when, from weir_trace_start (weir/trace.h) on. Shared: create (by start), retain, release. */
+/**
+ * A timeline of nodes, runs and streams, from weir_trace_start (weir/trace.h) on. Shared: create (by start), retain,
+ * release.
+ */
 typedef struct weir_trace weir_trace;
 
 /* ---- Library ------------------------------------------------------------------------------------------------------

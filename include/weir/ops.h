@@ -1655,7 +1655,7 @@ typedef struct weir_resize_desc {
   double scales[2];
 } weir_resize_desc;
 
-/** What lies beyond the edges of an image that is sampled: one of enum weir_grid_sample_edge_value. */
+/** The values beyond the edges of an image that is sampled: one of enum weir_grid_sample_edge_value. */
 typedef uint32_t weir_grid_sample_edge;
 
 /**
@@ -1675,7 +1675,7 @@ typedef struct weir_grid_sample_desc {
   uint64_t flags;
   /** How an element is made of those around its place. */
   weir_resize_mode mode;
-  /** What lies beyond the edges. */
+  /** The values beyond the edges. */
   weir_grid_sample_edge edge;
 } weir_grid_sample_desc;
 
@@ -1897,7 +1897,7 @@ typedef struct weir_lstm_sequence_desc {
   weir_gate_order gate_order;
   /** The order of the steps. */
   weir_sequence_direction direction;
-  /** What goes into the functions of the gates is bounded to -clip and clip; 0 = not at all. */
+  /** Arguments of the gates' functions are bounded to -clip and clip; 0 = not at all. */
   float clip;
   /** Reserved, 0. */
   uint32_t reserved;
@@ -1922,7 +1922,7 @@ typedef struct weir_gru_sequence_desc {
   weir_gate_order gate_order;
   /** The order of the steps. */
   weir_sequence_direction direction;
-  /** What goes into the functions of the gates is bounded to -clip and clip; 0 = not at all. */
+  /** Arguments of the gates' functions are bounded to -clip and clip; 0 = not at all. */
   float clip;
   /** Reserved, 0. */
   uint32_t reserved;

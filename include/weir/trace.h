@@ -51,7 +51,7 @@ typedef enum weir_trace_format_value {
   WEIR_TRACE_REPORT = 5
 } weir_trace_format_value;
 
-/** What a trace is of, and how much it keeps. All-zero, and NULL, is the default: everything in the process. */
+/** The scope of a trace, and how much it keeps. All-zero, and NULL, is the default: everything in the process. */
 typedef struct weir_trace_options {
   /** sizeof(weir_trace_options) of the caller's header. */
   size_t struct_size;
@@ -83,7 +83,7 @@ typedef uint32_t weir_trace_format;
  */
 typedef weir_status (*weir_trace_write_fn)(void *ctx, const void *data, size_t size);
 
-/** What a trace holds. */
+/** The contents of a trace. */
 typedef struct weir_trace_info {
   /** sizeof(weir_trace_info), set by the caller before the call. */
   size_t struct_size;

@@ -85,7 +85,8 @@ pub struct weir_program {
 pub struct weir_run {
     _opaque: [u8; 0],
 }
-/// What ran where and when, from weir_trace_start (weir/trace.h) on. Shared: create (by start), retain, release.
+/// A timeline of nodes, runs and streams, from weir_trace_start (weir/trace.h) on. Shared: create (by start), retain,
+/// release.
 pub struct weir_trace {
     _opaque: [u8; 0],
 }

@@ -16,7 +16,7 @@ pub enum weir_trace_flags {
     WEIR_TRACE_ONLY_ASKED = 2,
 }
 
-/// What a trace is of, and how much it keeps. All-zero, and NULL, is the default: everything in the process.
+/// The scope of a trace, and how much it keeps. All-zero, and NULL, is the default: everything in the process.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_trace_options {
@@ -59,7 +59,7 @@ pub enum weir_trace_format_value {
     WEIR_TRACE_REPORT = 5,
 }
 
-/// What a trace holds.
+/// The contents of a trace.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_trace_info {

@@ -1,4 +1,4 @@
-//! What an elementwise node is at the end of the kernel that makes its input.
+//! Elementwise nodes as the end of the kernel that makes their input.
 #![forbid(unsafe_code)]
 
 use crate::base::desc::ANY_DIM;

@@ -21,7 +21,7 @@ pub enum weir_grid_sample_flags {
     WEIR_GRID_SAMPLE_ALIGN_CORNERS = 1,
 }
 
-/// What lies beyond the edges of an image that is sampled: one of enum weir_grid_sample_edge_value.
+/// The values beyond the edges of an image that is sampled: one of enum weir_grid_sample_edge_value.
 pub type weir_grid_sample_edge = u32;
 
 /// Edges.
@@ -54,7 +54,7 @@ pub struct weir_grid_sample_desc {
     pub flags: u64,
     /// How an element is made of those around its place.
     pub mode: weir_resize_mode,
-    /// What lies beyond the edges.
+    /// The values beyond the edges.
     pub edge: weir_grid_sample_edge,
 }
 

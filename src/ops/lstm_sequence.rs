@@ -50,7 +50,7 @@ pub struct weir_lstm_sequence_desc {
     pub gate_order: weir_gate_order,
     /// The order of the steps.
     pub direction: weir_sequence_direction,
-    /// What goes into the functions of the gates is bounded to -clip and clip; 0 = not at all.
+    /// Arguments of the gates' functions are bounded to -clip and clip; 0 = not at all.
     pub clip: f32,
     /// Reserved, 0.
     pub reserved: u32,

@@ -70,8 +70,8 @@ pub trait Operator: Copy + Debug + PartialEq + Send + Sync + 'static {
         None
     }
 
-    /// The input and its dimension whose size dimension `dim` of an output has in every call. Two of them: the output has
-    /// it if both are the same. For outputs whose dimension is open; `None` says nothing.
+    /// The input and its dimension whose size dimension `dim` of an output has in every call. Two of them: the output
+    /// has it if both are the same. For outputs whose dimension is open; `None` says nothing.
     fn dim_from(&self, _inputs: &[Desc], _output: usize, _dim: usize) -> [Option<(usize, usize)>; 2] {
         [None; 2]
     }

@@ -1,4 +1,4 @@
-//! What the recurrent operators over whole sequences share: the direction, and what shapes fit together.
+//! The common part of recurrent operators over whole sequences: the direction, and what shapes fit together.
 //!
 //! Chapter: Recurrent cells.
 #![forbid(unsafe_code)]

@@ -179,7 +179,7 @@ pub struct Queue {
     claimers: Claimers,
     /// The first item, while several threads may work in it.
     shared: Mutex<Option<(Arc<dyn Joinable>, u64)>>,
-    /// What traces know of it.
+    /// The part that traces know.
     explained: Explained,
 }
 

@@ -1,4 +1,4 @@
-//! What a queue tells traces: which item ran where and when, from submission to its end.
+//! The records of a queue for traces: which item ran where and when, from submission to its end.
 #![forbid(unsafe_code)]
 
 use super::queue::{DeviceQueue, Queue, QueueItem};
@@ -68,7 +68,7 @@ impl Queue {
 }
 
 impl TracedItem<'_> {
-    /// What this thread does for the item is of the same traces.
+    /// The same traces have all that this thread does for the item.
     pub fn work(&self) -> trace::Working {
         self.tape.work()
     }

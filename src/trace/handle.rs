@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 pub struct Trace {
     recorder: Arc<Recorder>,
-    /// Where writers find it.
+    /// The place where writers find it.
     at: usize,
 }
 
@@ -37,7 +37,7 @@ pub struct ThreadFigures {
     pub lost: u64,
 }
 
-/// What a trace holds.
+/// The contents of a trace.
 #[derive(Clone, Copy, Debug)]
 pub struct TraceFigures {
     pub is_recording: bool,
@@ -67,12 +67,12 @@ impl Trace {
         self.recorder.stop(self.at);
     }
 
-    /// What it holds now.
+    /// Its present contents.
     pub fn timeline(&self) -> Result<Timeline> {
         Timeline::of(&self.recorder)
     }
 
-    /// What it holds of one thread.
+    /// Its contents of one thread.
     pub fn thread(&self, index: usize) -> Result<ThreadFigures> {
         let ring = self.recorder.rings().nth(index).ok_or_else(|| {
             Error::out_of_range(format!("index is {index}, the trace has {} threads", self.recorder.rings().count()))

@@ -7,7 +7,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-/// What a post keeps: read by writers, written by the one who frees it.
+/// The memory that a post keeps: read by writers, written by the one who frees it.
 struct Kept {
     post: Post,
     value: UnsafeCell<u32>,

@@ -1,4 +1,4 @@
-//! Where a saved trace goes: to a function, or to a file that is there whole or not at all.
+//! The destination of a saved trace: to a function, or to a file that is there whole or not at all.
 #![forbid(unsafe_code)]
 
 use super::timeline::room;

@@ -251,7 +251,7 @@ pub fn write(timeline: &Timeline, output: &mut TraceOutput<'_>) -> Result<()> {
         for at in spans.chain([ends]) {
             let next = (at < ends).then(|| &timeline.spans[at]);
             let until_ns = next.map_or(u64::MAX, |span| span.begin_ns);
-            // What comes before the next span: ends, and instants between them.
+            // Events before the next span: ends, and instants between them.
             loop {
                 let closes = open.len() > next.map_or(0, |span| span.depth as usize);
                 let end_ns = open.last().copied().filter(|_| closes).unwrap_or(until_ns);

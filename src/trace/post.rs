@@ -55,7 +55,8 @@ impl Post {
 
     /// A writer comes; false if there is no trace that records. It leaves in either case.
     pub fn enter(&self) -> bool {
-        // ORDERING: Acquire pairs with the Release in `open`. One that finds nothing must leave, too: it may be the last.
+        // ORDERING: Acquire pairs with the Release in `open`. One that finds nothing must leave, too: it may be the
+        // last.
         self.0.fetch_add(1, Acquire) & ON != 0
     }
 
@@ -82,7 +83,7 @@ impl Post {
         self.0.compare_exchange(TAKEN | GONE, TAKEN, AcqRel, Relaxed).is_ok()
     }
 
-    /// What was here is freed. Writers that find nothing may be on their way out.
+    /// The memory that was here is freed. Writers that find nothing may be on their way out.
     pub fn free(&self) {
         self.0.fetch_and(!TAKEN, Release);
     }

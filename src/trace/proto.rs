@@ -75,7 +75,7 @@ impl Message {
         self.varint(first.0, first.1).varint(second.0, second.1)
     }
 
-    /// What goes before the bytes of a message in this field.
+    /// The bytes in front of a message in this field.
     pub fn head(&mut self, field: u32, length: usize) {
         self.key(field, BYTES);
         self.put(length as u64);

@@ -10,7 +10,7 @@
 //! A length or a wait that needs more than 32 bits has its upper half in an `Extend` just before the record.
 #![forbid(unsafe_code)]
 
-/// What a record tells of.
+/// The kinds of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum TraceEvent {
@@ -151,7 +151,7 @@ impl TraceRecord {
         ]
     }
 
-    /// What goes before a record that is too long.
+    /// The record in front of one that is too long.
     #[cold]
     pub fn extend(&self) -> Words {
         let upper = TraceRecord { length: self.length >> 32, ready: self.ready >> 32, ..*self };

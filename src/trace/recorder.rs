@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 /// The most traces at once.
 pub const MOST_TRACES: usize = 4;
 
-/// Which work a trace is of. Objects are told apart by an address or number of their own, which stays theirs while the
-/// trace keeps them (`Settings::keeps`).
+/// The work that a trace is of. Objects are told apart by an address or number of their own, which stays theirs while
+/// the trace keeps them (`Settings::keeps`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
     /// All of the process.

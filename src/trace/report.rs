@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 /// Nodes of a program that are listed.
 const LISTED: usize = 30;
 
-/// What threads did while they might have worked for a run, in nanoseconds.
+/// The time of threads that might have worked for a run, by what they did, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
     /// In nodes.
@@ -68,7 +68,7 @@ impl Union {
     }
 }
 
-/// What the threads of one run did, and how many they were. `spans`: of this run, by thread and beginning.
+/// The shares of the threads of one run, and how many they were. `spans`: of this run, by thread and beginning.
 fn shares_of(run: &RunOfTrace, spans: &[&TraceSpan]) -> Result<(Shares, u64)> {
     let mut ready = room(spans.len())?;
     let waited = spans.iter().filter(|span| span.event == TraceEvent::Node && span.flags & KNOWN != 0);
@@ -116,7 +116,7 @@ fn shares_of(run: &RunOfTrace, spans: &[&TraceSpan]) -> Result<(Shares, u64)> {
     Ok((shares, threads))
 }
 
-/// What is known of one program.
+/// The figures of one program.
 struct ProgramSums {
     program: u32,
     runs: u64,

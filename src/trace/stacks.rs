@@ -39,7 +39,7 @@ impl StackPlaces {
         let mut places = StackPlaces { all: Vec::new(), index: HashIndex::default() };
         for thread in 0..timeline.threads.len() {
             let bottom = places.add(NONE, NONE, thread as u32)?;
-            // Where the spans around are.
+            // The places of the spans around.
             let mut around: Vec<u32> = Vec::new();
             for span in &timeline.spans[timeline.of_thread(thread).0] {
                 around.truncate(span.depth as usize);

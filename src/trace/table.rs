@@ -1,4 +1,4 @@
-//! What explains the numbers in records: programs with their nodes, streams.
+//! The meaning of the numbers in records: programs with their nodes, streams.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl Nodes {
     }
 }
 
-/// What explains the records of one object.
+/// The meaning of the records of one object.
 pub struct Table {
     /// Of the object, never that of another one.
     pub number: u32,

@@ -11,7 +11,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 thread_local! {
-    /// What the calling thread works for now: the places of its traces, as bits, and the frame.
+    /// The work that the calling thread is at: the places of its traces, as bits, and the frame.
     static WORK: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
 }
 
@@ -66,7 +66,7 @@ impl Traces {
     }
 }
 
-/// What a thread writes with: its ring in each of the traces. They stay while this lives.
+/// A thread's writer: its ring in each of the traces. They stay while this lives.
 #[derive(Debug)]
 pub struct Tape {
     rings: [*const RecordRing; MOST_TRACES],
@@ -140,7 +140,7 @@ impl Tape {
         }
     }
 
-    /// What this thread does until the result is dropped is work for these traces.
+    /// Until the result is dropped, this thread works for these traces.
     pub fn work(&self) -> Working {
         let own = (self.at, self.frame);
         Working(WORK.try_with(|work| if self.at == 0 { work.get() } else { work.replace(own) }).unwrap_or_default())

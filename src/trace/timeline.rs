@@ -1,4 +1,4 @@
-//! What a trace's rings hold, as spans with names on one timeline.
+//! The contents of a trace's rings, as spans with names on one timeline.
 #![forbid(unsafe_code)]
 
 use super::clock::{self, ClockScale};
@@ -80,7 +80,7 @@ impl TraceSpan {
     }
 }
 
-/// What has one name: a kind, an object, and the table that has the name.
+/// A thing with one name: a kind, an object, and the table that has the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Label {
     pub event: TraceEvent,
@@ -368,7 +368,7 @@ impl Timeline {
         if event != TraceEvent::Node { None } else { self.table(table)?.nodes.get(object)?.engine }
     }
 
-    /// What a span is, in one word.
+    /// The kind of a span, in one word.
     pub fn category(event: TraceEvent) -> &'static str {
         match event {
             TraceEvent::Node | TraceEvent::Round | TraceEvent::Return => "node",
@@ -434,7 +434,7 @@ impl Timeline {
     }
 }
 
-/// What an item of a stream was, by the carrier of its record.
+/// The kind of an item of a stream, by the carrier of its record.
 const ITEMS: [&str; 4] = ["work on", "function on", "event of", "wait of"];
 
 fn takes_time(event: TraceEvent) -> bool {

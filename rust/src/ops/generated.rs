@@ -443,7 +443,7 @@ pub struct GridSample {
     pub align_corners: bool,
     /// How an element is made of those around its place.
     pub mode: ResizeMode,
-    /// What lies beyond the edges.
+    /// The values beyond the edges.
     pub edge: GridSampleEdge,
 }
 
@@ -555,7 +555,7 @@ pub struct LstmSequence {
     pub gate_order: GateOrder,
     /// The order of the steps.
     pub direction: SequenceDirection,
-    /// What goes into the functions of the gates is bounded to -clip and clip; 0 = not at all.
+    /// Arguments of the gates' functions are bounded to -clip and clip; 0 = not at all.
     pub clip: f32,
 }
 
@@ -604,7 +604,7 @@ pub struct GruSequence {
     pub gate_order: GateOrder,
     /// The order of the steps.
     pub direction: SequenceDirection,
-    /// What goes into the functions of the gates is bounded to -clip and clip; 0 = not at all.
+    /// Arguments of the gates' functions are bounded to -clip and clip; 0 = not at all.
     pub clip: f32,
 }
 

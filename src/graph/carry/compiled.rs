@@ -21,7 +21,7 @@ pub(in crate::graph) struct Compiled {
     pub admission: Option<Arc<Admission>>,
     /// Set if other engines run some of it.
     pub frames: Option<Arc<dyn Frames>>,
-    /// What traces know of it.
+    /// The part that traces know.
     pub explained: Explained,
 }
 

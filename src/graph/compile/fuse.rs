@@ -2,8 +2,8 @@
 //! neither stored nor read again.
 //!
 //! Kernels say what they can end with (`Kernel::with_epilogue`) and what they are at the end of another one
-//! (`Kernel::as_epilogue`); only kernels of the library's on the processor do. The fused kernel makes the same bits. The
-//! node stands where the last of its parts stood, and has all of their names: 'conv1+add1+relu1'.
+//! (`Kernel::as_epilogue`); only kernels of the library's on the processor do. The fused kernel makes the same bits.
+//! The node stands where the last of its parts stood, and has all of their names: 'conv1+add1+relu1'.
 //!
 //! A result in between that others see stays: an output, one that is read more than once, one whose memory was set, one
 //! of a node that others wait for. So the only way from the first part on is through the second, and what else the
@@ -89,7 +89,7 @@ struct FusedNode<'a> {
     first: &'a Ref<BoundKernel>,
     kernel: Arc<dyn Kernel>,
     inputs: Vec<Value>,
-    /// What the parts before the last one wait for without data.
+    /// The nodes that parts before the last one wait for without data.
     after: Vec<usize>,
     name: String,
 }
@@ -101,8 +101,8 @@ struct Fusing<'a> {
     /// By the number of the last part.
     fused: HashMap<usize, FusedNode<'a>>,
     is_gone: Vec<bool>,
-    /// How often the results of a node are read, and whether the node is seen otherwise: as an output, or by a node that
-    /// waits for it.
+    /// How often the results of a node are read, and whether the node is seen otherwise: as an output, or by a node
+    /// that waits for it.
     reads: Vec<u32>,
     is_output: Vec<bool>,
     is_waited_for: Vec<bool>,

@@ -1,4 +1,4 @@
-//! Which open dimensions of a graph's values are the same in every run: those that kernels hand on as they are.
+//! The open dimensions of a graph's values that are the same in every run: those that kernels hand on as they are.
 #![forbid(unsafe_code)]
 
 use crate::base::Desc;

@@ -55,7 +55,7 @@ mod tests {
     use crate::ops::weir_grid_sample_edge_value::*;
     use crate::ops::weir_resize_mode_value::*;
 
-    /// Where a place is moved to.
+    /// The place that a place is moved to.
     fn moved(of: &GridSample, place: f64, len: i64) -> f64 {
         let last = (len - 1) as f64;
         let (low, high) = if of.align_corners { (0.0, last) } else { (-0.5, last + 0.5) };

@@ -31,7 +31,7 @@ pub struct Builtin<O> {
     pub(super) weights: Option<Arc<Packed>>,
     /// Weights of a convolution that never change, packed for each algorithm that images may come to.
     pub(super) filters: Arc<[PackedFilters]>,
-    /// What an operator of another kind made of weights that never change.
+    /// The form in which an operator of another kind keeps weights that never change.
     kept: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -55,7 +55,7 @@ impl<O: Operator> Builtin<O> {
         Builtin { kept: Some(Arc::new(made)), ..self.clone() }
     }
 
-    /// What was made of weights, if anything.
+    /// The kept form of the weights, if there is one.
     pub(super) fn kept<T: Any>(&self) -> Option<&T> {
         self.kept.as_ref()?.downcast_ref()
     }

@@ -37,8 +37,8 @@ impl Caches {
     }
 }
 
-/// What the processor says: the leaf of "deterministic cache parameters", which AMD has under another number (Intel SDM
-/// volume 2, CPUID 4; AMD64 Architecture Programmer's Manual volume 3, CPUID 8000_001D). A cache that several cores
+/// The processor's own answer: the leaf of "deterministic cache parameters", which AMD has under another number (Intel
+/// SDM volume 2, CPUID 4; AMD64 Architecture Programmer's Manual volume 3, CPUID 8000_001D). A cache that several cores
 /// share counts in equal parts; two threads of a core count as one core.
 #[cfg(target_arch = "x86_64")]
 fn found() -> Option<Caches> {
@@ -70,7 +70,7 @@ fn found() -> Option<Caches> {
     Some(Caches { l1: l1?, l2: l2? })
 }
 
-/// What Linux says of the first processor.
+/// The system's answer for the first processor.
 #[cfg(not(target_arch = "x86_64"))]
 fn found() -> Option<Caches> {
     let read = |number: usize, what: &str| {

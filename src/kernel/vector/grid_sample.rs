@@ -83,7 +83,7 @@ impl GridShape {
         (self.point_ns() * (self.images * self.points) as f32) as u64
     }
 
-    /// Where the edge moves a place of an axis of `len` elements.
+    /// The place that the edge gives for a place of an axis of `len` elements.
     fn moved(&self, place: f32, len: usize) -> f32 {
         let last = (len - 1) as f32;
         match self.edge {

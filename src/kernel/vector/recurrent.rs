@@ -69,7 +69,7 @@ struct StepPiece {
     place: usize,
     /// Number of steps whose products of x are there.
     chunk: usize,
-    /// Which buffer has the old h.
+    /// The buffer with the old h.
     old: usize,
     block: usize,
     units: Range<usize>,

@@ -21,9 +21,9 @@ const ROWS: usize = 3;
 pub struct GateSums {
     /// Weights, [K][units of a panel].
     pub panel: *const f32,
-    /// What is added to the first row.
+    /// The addend of the first row.
     pub more: Option<*const f32>,
-    /// What is added to each row.
+    /// The addend of each row.
     pub bias: Option<*const f32>,
 }
 

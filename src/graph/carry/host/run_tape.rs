@@ -1,4 +1,4 @@
-//! What a run tells its traces: when it begins and ends, and with each node.
+//! The records of a run for its traces: when it begins and ends, and with each node.
 //!
 //! A run asks once, when it is opened, which traces want it (`begin_trace`). If any does, its loops are the version
 //! that writes (`TRACED`), in each thread with a tape of its own (`RunTape`). That version also does what careful and

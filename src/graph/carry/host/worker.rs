@@ -86,7 +86,7 @@ pub(in crate::graph) struct Worker<'a, const MODE: u8> {
     pub(in crate::graph) out: bool,
     /// The last read of the clock. Only careful workers keep it.
     at_ns: Cell<u64>,
-    /// What a traced worker writes to; and the node behind which it makes arrivals.
+    /// The tape of a traced worker; and the node behind which it makes arrivals.
     pub(in crate::graph) tape: Option<RunTape<'a>>,
     from: u32,
 }

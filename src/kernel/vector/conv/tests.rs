@@ -46,7 +46,7 @@ fn reference(conv: &ConvShape, data: &Data<'_>) -> Vec<f64> {
     out
 }
 
-/// What a convolution of these activations may end with.
+/// The activations that a convolution is tried with.
 fn activations(conv: &ConvShape) -> Vec<Activation> {
     use crate::ops::weir_activation_value::*;
     let with = |function, alpha, beta| Activation { function, alpha, beta };

@@ -95,8 +95,8 @@ impl TilesOfChannel<'_> {
     #[inline(always)]
     #[expect(clippy::needless_range_loop, reason = "the number of a column, or of a row of columns")]
     unsafe fn vectors<V: Vector>(&self) {
-        // SAFETY: as demanded of the caller. Floats stored behind the last tile of a row, or of a channel in a group, are
-        // not read, or stored again by what follows.
+        // SAFETY: as demanded of the caller. Floats stored behind the last tile of a row, or of a channel in a group,
+        // are not read, or stored again by what follows.
         unsafe {
             for row in 0..self.rows {
                 for column in (0..self.columns).step_by(V::LANES) {

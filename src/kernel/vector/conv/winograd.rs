@@ -11,8 +11,8 @@
 //!
 //! A strip with a stride of 2 and 4 x 4 taps holds the tiles: its windows are the tiles, and neighbouring tiles are
 //! neighbours under every tap, so they are transformed a register at a time. A piece of the region is some rows of
-//! tiles, some filters of them. It goes from place to place: the tiles and the weights of one place, and the sums of all,
-//! are in the L2 cache. Tiles whose sums are in registers at once lie together, channel after channel.
+//! tiles, some filters of them. It goes from place to place: the tiles and the weights of one place, and the sums of
+//! all, are in the L2 cache. Tiles whose sums are in registers at once lie together, channel after channel.
 //!
 //! The chains of additions are shorter than those of the definition, and so is the error. An infinity or a NaN in a
 //! tile may make all four elements of its output NaN, also those whose windows do not reach it.
@@ -90,8 +90,8 @@ impl WinogradDivision {
         let filters = conv.filters.div_ceil(parts).next_multiple_of(registers.lanes);
         let (blocks, at_once) = registers.tile(rows * strip.columns, filters / registers.lanes);
         let width = blocks * registers.lanes;
-        // The weights that are transformed once are read once for each piece, the tiles once for these filters: if there
-        // are about as many of both, the least is read in all.
+        // The weights that are transformed once are read once for each piece, the tiles once for these filters: if
+        // there are about as many of both, the least is read in all.
         let together = caches.floats_of_l2(2) / (PLACES * rows * strip.columns);
         WinogradDivision {
             strip,
@@ -112,9 +112,9 @@ impl WinogradDivision {
         (tiles * conv.channels + tiles.div_ceil(self.at_once) * BEHIND).next_multiple_of(16)
     }
 
-    /// Floats of a slot's scratch memory: the places of the taps, a strip of one channel and its transformed tiles, those
-    /// of all channels, sums, the output, the first values of sums, and weights that are transformed during the call:
-    /// packed, and transformed.
+    /// Floats of a slot's scratch memory: the places of the taps, a strip of one channel and its transformed tiles,
+    /// those of all channels, sums, the output, the first values of sums, and weights that are transformed during the
+    /// call: packed, and transformed.
     fn floats(&self, isa: Isa, conv: &ConvShape) -> [usize; 9] {
         let tiles = self.rows * self.strip.columns;
         let width = self.blocks * FilterRegisters::of(isa).lanes;

@@ -238,7 +238,7 @@ impl Int8Windows {
         let mut all = Vec::with_capacity(self.groups * self.parts());
         for (group, part) in (0..self.groups).flat_map(|group| (0..self.parts()).map(move |part| (group, part))) {
             let filters = self.part(part);
-            // What fills the last cell is a weight of 0.
+            // A weight of 0 fills the last cell.
             let mut rows = vec![self.zero_w as u8; filters.len() * pitch];
             for (filter, row) in filters.zip(rows.chunks_exact_mut(pitch)) {
                 let from = &weights[(group * self.filters + filter) * depth..][..depth];

@@ -1,4 +1,4 @@
-//! What a worker does for traces. Nothing of it is in the other versions of the loop.
+//! A worker's part in traces. Nothing of it is in the other versions of the loop.
 #![forbid(unsafe_code)]
 
 use super::{CAREFUL, TRACED, Worker};
