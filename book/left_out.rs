@@ -4,52 +4,37 @@ use super::Result;
 use quote::ToTokens;
 use std::fs;
 use std::path::Path;
-use syn::{FnArg, Item, ItemFn, Pat, ReturnType, Type, Visibility};
-
-/// The files in `src/ffi` whose functions are those of the feature `graph`.
-const GRAPH: &[&str] = &["control", "frames", "graph", "placement", "program", "program_stats", "run"];
-
-/// Those of the feature `engines`.
-const ENGINES: &[&str] = &[
-    "buffer",
-    "conformance",
-    "cuda",
-    "device",
-    "dlpack",
-    "domain",
-    "dynamic",
-    "engine",
-    "event",
-    "kernel",
-    "kernel_cache",
-    "kernel_context",
-    "kernel_named",
-    "memory",
-    "native",
-    "packed",
-    "pinned",
-    "resource",
-    "stream",
-    "sync",
-    "table",
-    "tensor",
-    "transfer",
-    "variable",
-];
+use syn::{Expr, FnArg, Item, ItemFn, Lit, Pat, ReturnType, Type, Visibility};
 
 /// The sources of the functions of features, for builds without them.
 pub fn write(root: &Path, creators: &str) -> Result<[(&'static str, String); 3]> {
-    let all = |files: &[&str], feature: &str| {
-        files.iter().try_fold(String::new(), |all, file| -> Result<String> {
-            let source = fs::read_to_string(root.join(format!("src/ffi/{file}.rs")))?;
+    let ffi = root.join("src/ffi");
+    let modules = syn::parse_file(&fs::read_to_string(ffi.join("mod.rs"))?)?;
+    let all = |feature: &str| {
+        let mut files = modules.items.iter().filter_map(|item| module_of(item, feature));
+        files.try_fold(String::new(), |all, file| -> Result<String> {
+            let source = fs::read_to_string(ffi.join(format!("{file}.rs")))?;
             Ok(all + &functions(&source, feature)?)
         })
     };
     Ok([
-        ("left_out_engines.rs", all(ENGINES, "engines")?),
-        ("left_out_graph.rs", all(GRAPH, "graph")?),
+        ("left_out_engines.rs", all("engines")?),
+        ("left_out_graph.rs", all("graph")?),
         ("left_out_kernels.rs", functions(creators, "kernels")?),
     ])
+}
+
+/// The name of a module that only builds with the feature have: `#[cfg(feature = "..")] mod name;`.
+fn module_of(item: &Item, feature: &str) -> Option<String> {
+    let Item::Mod(module) = item else { return None };
+    let has_condition = module.attrs.iter().any(|attribute| {
+        attribute.path().is_ident("cfg")
+            && attribute.parse_args::<syn::MetaNameValue>().is_ok_and(|condition| {
+                let Expr::Lit(value) = &condition.value else { return false };
+                matches!(&value.lit, Lit::Str(name) if name.value() == feature)
+            })
+    });
+    has_condition.then(|| module.ident.to_string())
 }
 
 fn functions(source: &str, feature: &str) -> Result<String> {
