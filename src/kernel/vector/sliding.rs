@@ -237,8 +237,14 @@ impl Sliding {
             // The piece of an image whose divisors these are.
             let mut of_part = usize::MAX;
             for item in claim.begin()..claim.end() {
-                let (image, part) = (item / parts, item % parts);
-                let rows = part * height / parts..(part + 1) * height / parts;
+                // Small images are many: a division takes as long as a row.
+                let (image, part, rows) = match parts {
+                    1 => (item, 0, 0..height),
+                    _ => {
+                        let part = item % parts;
+                        (item / parts, part, part * height / parts..(part + 1) * height / parts)
+                    }
+                };
                 if let (Some(divisor), true) = (ends.divisor, of_part != part) {
                     for (row, divisors) in rows.clone().zip(divisors.chunks_exact_mut(width)) {
                         divisors.iter_mut().enumerate().for_each(|(column, to)| *to = divisor(row, column));

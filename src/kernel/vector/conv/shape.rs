@@ -12,9 +12,11 @@ const FEW_WINDOWS: usize = 12;
 const ROOM: usize = 256 << 10;
 /// With fewer windows of one element, registers along them are not full.
 const MANY_WINDOWS: usize = 128;
-/// With fewer windows along an axis, or channels or filters, transformations cost more than they save.
+/// With fewer windows along an axis, channels, filters, or pairs of both, transformations cost more than they save.
 const MANY_TILES: usize = 7;
-const MANY_CHANNELS: usize = 32;
+const LEAST_CHANNELS: usize = 16;
+const LEAST_FILTERS: usize = 24;
+const MANY_PAIRS: usize = 1024;
 /// With fewer filters in a group, registers lie along the windows.
 const FEW_FILTERS: usize = 8;
 /// Few windows of at least this length still become rows.
@@ -73,7 +75,8 @@ impl ConvShape {
 
     fn suits_winograd(&self) -> bool {
         let suits = |axis: &Axis| (axis.taps, axis.stride, axis.dilation) == (3, 1, 1) && axis.output >= MANY_TILES;
-        suits(&self.rows) && suits(&self.columns) && self.channels.min(self.filters) >= MANY_CHANNELS
+        let many = self.channels >= LEAST_CHANNELS && self.filters >= LEAST_FILTERS;
+        suits(&self.rows) && suits(&self.columns) && many && self.channels * self.filters >= MANY_PAIRS
     }
 
     /// Whether each window is one element.

@@ -90,23 +90,33 @@ impl ImageWindows<'_> {
         }
     }
 
-    /// Down each register of columns.
+    /// Down each register of columns, or two at once.
     #[inline(always)]
     unsafe fn tiles<V: Vector, C: Combine, const TAPS: usize, const STRIDE: usize>(&self, rows: Range<usize>) {
         let (before, input) = (self.across.before, self.across.input);
         let columns = self.across.output;
-        for column in (0..columns).step_by(V::LANES) {
-            // The last register computes some windows once more.
-            let column = if columns >= V::LANES { column.min(columns - V::LANES) } else { column };
+        let has_edge = |column: usize| {
             let at = column * STRIDE;
-            let has_edge = at < before || at - before + TAPS - 1 + STRIDE * V::LANES > input;
+            at < before || at - before + TAPS - 1 + STRIDE * V::LANES > input
+        };
+        let streams = TAPS == 3 && self.channels == 1 && !C::IN_ANY_ORDER;
+        let mut column = 0;
+        while column < columns {
+            // The last register computes some windows once more.
+            let at = if columns >= V::LANES { column.min(columns - V::LANES) } else { column };
+            let two = streams && column + 2 * V::LANES <= columns && !has_edge(at) && !has_edge(at + V::LANES);
             // SAFETY: as demanded of the caller.
             unsafe {
-                match has_edge {
-                    true => self.column::<V, C, TAPS, STRIDE, true>(rows.clone(), column),
-                    false => self.column::<V, C, TAPS, STRIDE, false>(rows.clone(), column),
+                match has_edge(at) {
+                    _ if two => {
+                        let source = WindowSource::<V, TAPS, STRIDE, false>::new(self.across, at);
+                        self.stream::<V, C, TAPS, STRIDE, false, 2>(&source, rows.clone(), at);
+                    }
+                    true => self.column::<V, C, TAPS, STRIDE, true>(rows.clone(), at),
+                    false => self.column::<V, C, TAPS, STRIDE, false>(rows.clone(), at),
                 }
             }
+            column += if two { 2 * V::LANES } else { V::LANES };
         }
     }
 
@@ -123,7 +133,7 @@ impl ImageWindows<'_> {
                 return self.greatest::<V, C, TAPS, STRIDE, EDGE>(&source, rows, column);
             }
             if TAPS == 3 && self.channels == 1 {
-                return self.stream::<V, C, TAPS, STRIDE, EDGE>(&source, rows, column);
+                return self.stream::<V, C, TAPS, STRIDE, EDGE, 1>(&source, rows, column);
             }
             for row in rows.clone().step_by(ROWS) {
                 // The last tile computes some rows once more.
@@ -136,11 +146,11 @@ impl ImageWindows<'_> {
         }
     }
 
-    /// A row of the image that begins at `x`, by its number in the padded image.
+    /// The rows of the first channel.
     #[inline(always)]
-    fn line(&self, x: *const f32, row: usize) -> *const f32 {
-        let at = row.wrapping_sub(self.down.before);
-        if at < self.down.input { x.wrapping_add(at * self.across.input) } else { self.beyond }
+    fn lines(&self) -> Lines {
+        let (before, count) = (self.down.before, self.down.input);
+        Lines { x: self.x, before, count, pitch: self.across.input, beyond: self.beyond }
     }
 
     #[inline(always)]
@@ -162,7 +172,7 @@ impl ImageWindows<'_> {
         source: &WindowSource<V, TAPS, STRIDE, EDGE>,
         row: usize,
     ) -> [V; 2] {
-        let line = self.line(self.x, row);
+        let line = self.lines().at(row);
         // SAFETY: as demanded of the caller.
         unsafe {
             let mut halves = [V::splat(self.first); 2];
@@ -217,13 +227,10 @@ impl ImageWindows<'_> {
         // SAFETY: as demanded of the caller.
         unsafe {
             let mut sums = [V::splat(self.first); ROWS];
-            let (mut x, mut weights) = (self.x, self.weights);
+            let (mut image, mut weights) = (self.lines(), self.weights);
             for _ in 0..self.channels {
                 for down in 0..TAPS {
-                    let mut lines = [x; ROWS];
-                    for (i, line) in lines.iter_mut().enumerate() {
-                        *line = self.line(x, (row + i) * STRIDE + down);
-                    }
+                    let lines: [_; ROWS] = std::array::from_fn(|i| image.at((row + i) * STRIDE + down));
                     for tap in 0..TAPS {
                         let weight = if C::WEIGHTS { V::splat(*weights.add(tap)) } else { sums[0] };
                         for (sum, line) in sums.iter_mut().zip(lines) {
@@ -232,79 +239,112 @@ impl ImageWindows<'_> {
                     }
                     weights = weights.wrapping_add(TAPS);
                 }
-                x = x.wrapping_add(self.plane);
+                image.x = image.x.wrapping_add(self.plane);
             }
             sums
         }
     }
 
-    /// Down the rows of one channel, under windows of 3 x 3: each row of elements is loaded once, for all windows that
-    /// it is under.
+    /// Down the rows of one channel, under COUNT registers of windows of 3 x 3: each row of elements is loaded once, for
+    /// all windows that it is under.
     #[inline(always)]
-    unsafe fn stream<V: Vector, C: Combine, const TAPS: usize, const STRIDE: usize, const EDGE: bool>(
+    unsafe fn stream<
+        V: Vector,
+        C: Combine,
+        const TAPS: usize,
+        const STRIDE: usize,
+        const EDGE: bool,
+        const COUNT: usize,
+    >(
         &self,
         source: &WindowSource<V, TAPS, STRIDE, EDGE>,
         rows: Range<usize>,
         column: usize,
     ) {
+        // Copies, which a store of floats cannot change.
+        let (lines, columns) = (self.lines(), self.across.output);
+        let w = self.weights;
         // SAFETY: as demanded of the caller.
         unsafe {
             let first = V::splat(self.first);
-            let mut weights = [[first; 3]; 3];
+            let [mut upper, mut middle, mut lower] = [[first; 3]; 3];
             if C::WEIGHTS {
-                for (i, weight) in weights.iter_mut().flatten().enumerate() {
-                    *weight = V::splat(*self.weights.add(i));
-                }
+                upper = [V::splat(*w), V::splat(*w.add(1)), V::splat(*w.add(2))];
+                middle = [V::splat(*w.add(3)), V::splat(*w.add(4)), V::splat(*w.add(5))];
+                lower = [V::splat(*w.add(6)), V::splat(*w.add(7)), V::splat(*w.add(8))];
             }
-            let [upper, middle, lower] = weights;
             // Windows that lack their last row of elements, and their last two.
-            let (mut next, mut later) = (first, first);
-            let x = self.three::<V, C, TAPS, STRIDE, EDGE>(source, rows.start * STRIDE);
-            later = combine::<V, C>(later, x, upper);
+            let (mut next, mut later) = ([first; COUNT], [first; COUNT]);
+            later = combine::<V, C, COUNT>(later, &source.under(lines.at(rows.start * STRIDE), C::BEYOND), upper);
             if STRIDE == 1 {
-                let x = self.three::<V, C, TAPS, STRIDE, EDGE>(source, rows.start + 1);
-                next = combine::<V, C>(later, x, middle);
-                later = combine::<V, C>(first, x, upper);
+                let x = source.under(lines.at(rows.start + 1), C::BEYOND);
+                next = combine::<V, C, COUNT>(later, &x, middle);
+                later = combine::<V, C, COUNT>([first; COUNT], &x, upper);
             }
+            let end = rows.end;
             for row in rows {
                 if STRIDE == 2 {
-                    next = combine::<V, C>(
-                        later,
-                        self.three::<V, C, TAPS, STRIDE, EDGE>(source, row * STRIDE + 1),
-                        middle,
-                    );
+                    let x = source.under(lines.at(row * STRIDE + 1), C::BEYOND);
+                    next = combine::<V, C, COUNT>(later, &x, middle);
                 }
-                let x = self.three::<V, C, TAPS, STRIDE, EDGE>(source, row * STRIDE + 2);
-                self.store(combine::<V, C>(next, x, lower), row, column);
+                let x = source.under(lines.at(row * STRIDE + 2), C::BEYOND);
+                let sums = combine::<V, C, COUNT>(next, &x, lower);
+                let out = self.out.wrapping_add(row * columns + column);
+                if EDGE && columns < V::LANES && (end - row) * columns < V::LANES {
+                    sums[0].store_part(out, columns);
+                } else {
+                    // Behind a narrow row are the next ones, which are stored later.
+                    for (register, sum) in sums.into_iter().enumerate() {
+                        sum.store(out.wrapping_add(register * V::LANES));
+                    }
+                }
                 if STRIDE == 1 {
-                    next = combine::<V, C>(later, x, middle);
+                    next = combine::<V, C, COUNT>(later, &x, middle);
                 }
-                later = combine::<V, C>(first, x, upper);
+                later = combine::<V, C, COUNT>([first; COUNT], &x, upper);
             }
         }
     }
-
-    /// The elements of the three taps of a row of the padded image.
-    #[inline(always)]
-    unsafe fn three<V: Vector, C: Combine, const TAPS: usize, const STRIDE: usize, const EDGE: bool>(
-        &self,
-        source: &WindowSource<V, TAPS, STRIDE, EDGE>,
-        row: usize,
-    ) -> [V; 3] {
-        let line = self.line(self.x, row);
-        // SAFETY: as demanded of the caller.
-        unsafe { [source.tap(line, 0, C::BEYOND), source.tap(line, 1, C::BEYOND), source.tap(line, 2, C::BEYOND)] }
-    }
 }
 
-/// A row of three taps.
+/// Rows of three taps each.
 ///
 /// # Safety
 /// The processor has the instructions of V.
 #[inline(always)]
-unsafe fn combine<V: Vector, C: Combine>(sum: V, [a, b, c]: [V; 3], [of_a, of_b, of_c]: [V; 3]) -> V {
-    // SAFETY: as demanded of the caller.
-    unsafe { C::step(C::step(C::step(sum, a, || of_a), b, || of_b), c, || of_c) }
+unsafe fn combine<V: Vector, C: Combine, const COUNT: usize>(
+    mut sums: [V; COUNT],
+    x: &[[V; 3]; COUNT],
+    weights: [V; 3],
+) -> [V; COUNT] {
+    for (tap, weight) in weights.into_iter().enumerate() {
+        for (sum, x) in sums.iter_mut().zip(x) {
+            // SAFETY: as demanded of the caller.
+            unsafe { *sum = C::step(*sum, x[tap], || weight) };
+        }
+    }
+    sums
+}
+
+/// The rows of elements of a channel.
+#[derive(Clone, Copy)]
+struct Lines {
+    x: *const f32,
+    before: usize,
+    count: usize,
+    /// Floats of one.
+    pitch: usize,
+    /// A row beyond the ends.
+    beyond: *const f32,
+}
+
+impl Lines {
+    /// A row by its number in the padded image.
+    #[inline(always)]
+    fn at(&self, row: usize) -> *const f32 {
+        let at = row.wrapping_sub(self.before);
+        if at < self.count { self.x.wrapping_add(at * self.pitch) } else { self.beyond }
+    }
 }
 
 /// The elements under a register of windows in any row.
@@ -359,6 +399,24 @@ impl<V: Vector, const TAPS: usize, const STRIDE: usize, const EDGE: bool> Window
             let first = self.load(line, tap, 0, beyond);
             if STRIDE == 1 { first } else { first.evens(self.load(line, tap, 1, beyond)) }
         }
+    }
+
+    /// The elements of the three taps of COUNT registers of windows.
+    ///
+    /// # Safety
+    /// As of `load`.
+    #[inline(always)]
+    unsafe fn under<const COUNT: usize>(&self, line: *const f32, beyond: f32) -> [[V; 3]; COUNT] {
+        // SAFETY: as demanded of the caller.
+        let mut x = unsafe { [[V::splat(beyond); 3]; COUNT] };
+        for (register, x) in x.iter_mut().enumerate() {
+            let line = line.wrapping_add(register * STRIDE * V::LANES);
+            for (tap, x) in x.iter_mut().enumerate() {
+                // SAFETY: as demanded of the caller.
+                *x = unsafe { self.tap(line, tap, beyond) };
+            }
+        }
+        x
     }
 
     /// The windows among all elements.
