@@ -13,7 +13,7 @@
 //! Zero points cost a sum of each row and each column: (a - p)(b - q) adds up to ab - p sum(b) - q sum(a) + K p q.
 //! Signed A is packed as unsigned, 128 greater, with a zero point 128 greater.
 //!
-//! All working memory is the slot's scratch memory. Nothing is allocated. `windows` has convolutions.
+//! All working memory is the slot's scratch memory. Nothing is allocated. `windows` and `flat` have convolutions.
 
 #[cfg(target_arch = "x86_64")]
 mod amx;
@@ -24,6 +24,8 @@ mod avx2_low;
 mod blocks;
 mod dots;
 mod finish;
+mod flat;
+mod flat_tile;
 mod lines;
 mod micro;
 mod pack;

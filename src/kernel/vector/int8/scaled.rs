@@ -23,6 +23,16 @@ pub enum Store {
     U8,
 }
 
+impl Store {
+    /// Bytes of an element.
+    pub fn bytes(self) -> usize {
+        match self {
+            Store::S32 | Store::F32 => 4,
+            Store::S8 | Store::U8 => 1,
+        }
+    }
+}
+
 /// The rule that converts sums to elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Scaled<'a> {
@@ -162,13 +172,13 @@ unsafe fn avx2_row(scaled: &Scaled<'_>, same: (f64, i32), sums: &[i32], out: *mu
 /// As `row_with`.
 #[inline(always)]
 unsafe fn portable_row(scaled: &Scaled<'_>, (factor, bias): (f64, i32), sums: &[i32], out: *mut u8) {
-    let (zero, bias, n) = (f64::from(scaled.zero), f64::from(bias), sums.len());
+    let (zero, bias, n) = (scaled.zero, f64::from(bias), sums.len());
     let (sums, value) = (sums.as_ptr(), |_: usize, sum: f64| (sum + bias) * factor);
     // SAFETY: passed on.
     unsafe {
         match scaled.store {
             Store::S32 => each(sums, n, out.cast(), |x| whole(x, zero, i32::MIN, i32::MAX), value),
-            Store::F32 => each(sums, n, out.cast(), |x| (x + zero) as f32, value),
+            Store::F32 => each(sums, n, out.cast(), |x| (x + f64::from(zero)) as f32, value),
             Store::S8 => each(sums, n, out.cast(), |x| whole(x, zero, -128, 127) as i8, value),
             Store::U8 => each(sums, n, out, |x| whole(x, zero, 0, 255) as u8, value),
         }
@@ -186,12 +196,12 @@ unsafe fn avx2(scaled: &Scaled<'_>, sums: *const i32, n: usize, out: *mut u8) {
 /// As `line_with`.
 #[inline(always)]
 unsafe fn portable(scaled: &Scaled<'_>, sums: *const i32, n: usize, out: *mut u8) {
-    let zero = f64::from(scaled.zero);
+    let zero = scaled.zero;
     // SAFETY: passed on.
     unsafe {
         match scaled.store {
             Store::S32 => line(scaled, sums, n, out.cast(), |x| whole(x, zero, i32::MIN, i32::MAX)),
-            Store::F32 => line(scaled, sums, n, out.cast(), |x| (x + zero) as f32),
+            Store::F32 => line(scaled, sums, n, out.cast(), |x| (x + f64::from(zero)) as f32),
             Store::S8 => line(scaled, sums, n, out.cast(), |x| whole(x, zero, -128, 127) as i8),
             Store::U8 => line(scaled, sums, n, out, |x| whole(x, zero, 0, 255) as u8),
         }
@@ -200,17 +210,14 @@ unsafe fn portable(scaled: &Scaled<'_>, sums: *const i32, n: usize, out: *mut u8
 
 /// Rounds, adds the zero point, saturates. A NaN scale gives the least value.
 #[inline(always)]
-fn whole(value: f64, zero: f64, least: i32, most: i32) -> i32 {
+fn whole(value: f64, zero: i32, least: i32, most: i32) -> i32 {
     // Adding 1.5 * 2^52 rounds to an integer, which then is in the low bits.
     const ROUND: f64 = 6_755_399_441_055_744.0;
-    // Beyond these every type saturates, for any zero point.
-    const BOUND: f64 = 1e12;
-    let value = if value > -BOUND { value } else { -BOUND };
-    let value = if value < BOUND { value } else { BOUND };
-    let value = value + ROUND - ROUND + zero;
-    let value = if value > f64::from(least) { value } else { f64::from(least) };
-    let value = if value < f64::from(most) { value } else { f64::from(most) };
-    (value + ROUND).to_bits() as i32
+    // Numbers that saturate do so before they are rounded: the bounds are integers.
+    let (least, most) = (f64::from(least) - f64::from(zero), f64::from(most) - f64::from(zero));
+    let value = if value > least { value } else { least };
+    let value = if value < most { value } else { most };
+    ((value + ROUND).to_bits() as i32).wrapping_add(zero)
 }
 
 /// 32-bit sums and biases add up exactly in f64, so a scale of 1 changes nothing.

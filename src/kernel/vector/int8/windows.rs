@@ -1,4 +1,5 @@
-//! int8 convolution: a product whose rows are gathered under windows, or, depthwise, sums of shifted rows.
+//! int8 convolution: over flat planes (`flat`), depthwise on all levels, and with packed filters where a step multiplies
+//! cells of two numbers; otherwise a product whose rows are gathered under windows.
 //!
 //! An item of the product is a block of windows of an image and a group, for some filters or all. What lies under the
 //! windows is copied into a *strip*, channels innermost, with zero_x as padding and signed bytes as unsigned ones. From
@@ -6,19 +7,17 @@
 //! strip itself. The product with the packed filters gives sums [windows, filters], which are converted to elements and
 //! transposed into the output. Filters that are not packed are read as they are, (channel, tap), and patches are
 //! gathered in that order, element by element. The sums are exact either way, so bits do not differ.
-//!
-//! Depthwise rows are widened to 16 bits, less zero_x, so that padding is 0; a stride of s divides them into s phases,
-//! so that neighbouring windows read neighbours.
 
 use super::compute;
 use super::finish::{Offset, Rule};
+use super::flat::{FlatFilters, FlatWeights, FlatWindows, MOST_TAPS};
+use super::flat_tile::FlatTiles;
 use super::pack::pack;
 use super::panels::BytePanels;
 use super::product::Int8Product;
-use super::scaled::{OutputAddress, Scaled, Store, line_with, row_with};
+use super::scaled::{OutputAddress, Scaled, Store, line_with};
 use crate::base::Result;
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::vector::levels::{self, LevelLoop};
 use crate::kernel::vector::movement::TileTranspose;
 use crate::kernel::vector::site::{Alone, Matrix, MatrixMut, Site, check_scratch};
 use crate::memory::{ALIGNMENT, BytesMut};
@@ -33,10 +32,6 @@ const MOST_BYTES: usize = 256 << 10;
 const FILTERS: usize = 128;
 /// Items that are enough for any pool.
 const ENOUGH_ITEMS: usize = 16;
-/// Bytes of the widened rows of a depthwise item.
-const ROW_BYTES: usize = 64 << 10;
-/// Most taps whose sums fit in 32 bits.
-const MOST_TAPS: usize = 1 << 15;
 /// Numbers along K of a cell.
 const CELL: usize = 4;
 
@@ -58,9 +53,13 @@ pub struct Int8Windows {
     pub store: Store,
 }
 
-/// Filters that never change, packed: for each group, those of each product.
+/// Filters that never change, packed.
 #[derive(Debug)]
-pub struct Int8Filters(Vec<BytePanels>);
+pub enum Int8Filters {
+    Flat(FlatFilters),
+    /// For each group, those of each product.
+    Panels(Vec<BytePanels>),
+}
 
 /// The weights of a call.
 #[derive(Clone, Copy, Debug)]
@@ -102,15 +101,14 @@ impl Int8Windows {
         self.rows.output * self.columns.output
     }
 
-    fn element(&self) -> usize {
-        match self.store {
-            Store::S32 | Store::F32 => 4,
-            Store::S8 | Store::U8 => 1,
-        }
-    }
-
     fn is_depthwise(&self) -> bool {
         self.channels == 1 && self.taps() <= MOST_TAPS
+    }
+
+    fn flat(&self) -> FlatWindows {
+        let &Int8Windows { images, groups, channels, filters, rows, columns, zero_w, .. } = self;
+        let (flip, zero_x) = (self.flip(), self.zero_x + i32::from(self.flip()));
+        FlatWindows { images, groups, channels, filters, rows, columns, flip, zero_x, zero_w }
     }
 
     /// Whether patches are the strip as it is.
@@ -163,7 +161,7 @@ impl Int8Windows {
             b,
             transpose_b: true,
             packed_b,
-            zero_a: self.zero_x + if self.signed { 128 } else { 0 },
+            zero_a: self.zero_x + i32::from(self.flip()),
             zero_b: self.zero_w,
             rule: Rule { alpha: 1.0, beta: 0.0, offset: Offset::Fixed(0) },
         }
@@ -171,7 +169,7 @@ impl Int8Windows {
 
     /// Bytes of the strip, the patches, the sums, the elements, the filters of a product that are not packed, and the
     /// product's own scratch memory.
-    fn room(&self, isa: Isa, packed: Option<&Int8Filters>) -> [usize; 6] {
+    fn room(&self, isa: Isa, packed: Option<&[BytePanels]>) -> [usize; 6] {
         let division = self.division();
         let (most, filters) = (division.lines * division.across, FILTERS.min(self.filters));
         let none = Matrix::dense(&[], 0, 0);
@@ -181,7 +179,7 @@ impl Int8Windows {
         let mut own = 0;
         for m in lines.into_iter().flat_map(|lines| across.map(|across| lines * across)) {
             for part in [0, self.parts() - 1] {
-                let panels = packed.map(|packed| &packed.0[part]);
+                let panels = packed.map(|packed| &packed[part]);
                 own = own.max(self.product((m, self.part(part).len()), none, none, panels).scratch_bytes(isa));
             }
         }
@@ -189,19 +187,8 @@ impl Int8Windows {
         let strip = if packed.is_some() { division.height * division.width * self.channels } else { 0 };
         let weights = if packed.is_some() { 0 } else { filters * self.pitch() };
         // Patches are read in whole registers.
-        [strip + ALIGNMENT, patches + ALIGNMENT, most * filters * 4, most * filters * self.element(), weights, own]
+        [strip + ALIGNMENT, patches + ALIGNMENT, most * filters * 4, most * filters * self.store.bytes(), weights, own]
             .map(|bytes| bytes.next_multiple_of(ALIGNMENT))
-    }
-
-    /// Lines of a depthwise item, their rows, and the numbers of a widened row and of a phase of it.
-    fn depthwise(&self) -> (usize, usize, usize, usize) {
-        let Axis { taps, stride, dilation, output, .. } = self.columns;
-        let phase = ((output - 1) * stride + (taps - 1) * dilation + 1).div_ceil(stride);
-        let row = phase * stride;
-        let most = (ROW_BYTES / (2 * row)).max(1);
-        let under = (self.rows.taps - 1) * self.rows.dilation + 1;
-        let lines = (most.saturating_sub(under) / self.rows.stride + 1).min(self.rows.output);
-        (lines, (lines - 1) * self.rows.stride + under, row, phase)
     }
 
     /// Scratch memory per slot, in bytes.
@@ -209,12 +196,12 @@ impl Int8Windows {
         if self.windows() * self.filters == 0 {
             return 0;
         }
-        if self.is_depthwise() {
-            let (_, under, row, _) = self.depthwise();
-            return (under * row * size_of::<i16>()).next_multiple_of(ALIGNMENT)
-                + self.columns.output * size_of::<i32>();
+        match packed {
+            Some(Int8Filters::Flat(_)) => self.flat().scratch_bytes(true, self.store),
+            Some(Int8Filters::Panels(panels)) => self.room(isa, Some(panels)).iter().sum(),
+            None if self.is_depthwise() => self.flat().scratch_bytes(false, self.store),
+            None => self.room(isa, None).iter().sum(),
         }
-        self.room(isa, packed).iter().sum()
     }
 
     /// Estimated time on one thread.
@@ -222,7 +209,7 @@ impl Int8Windows {
         let none = Matrix::dense(&[], 0, 0);
         let count = (self.images * self.groups) as u64;
         if self.is_depthwise() {
-            return count * (self.filters * self.windows() * (self.taps() + 2)) as u64 / 4;
+            return count * (self.filters * self.windows() * (self.taps() + 8)) as u64 / 32;
         }
         let product = self.product((self.windows(), self.filters), none, none, None).cost_ns(isa);
         count * (product + (self.windows() * (self.depth() / 8 + self.filters)) as u64)
@@ -233,6 +220,9 @@ impl Int8Windows {
         let (depth, pitch, taps) = (self.depth(), self.pitch(), self.taps());
         if self.is_depthwise() || weights.is_empty() {
             return Ok(None);
+        }
+        if depth <= MOST_TAPS && FlatTiles::of(isa).many.is_some() {
+            return Ok(Some(Int8Filters::Flat(self.flat().packed(weights)?)));
         }
         assert_eq!(weights.len(), self.groups * self.filters * depth);
         let mut all = Vec::with_capacity(self.groups * self.parts());
@@ -249,7 +239,7 @@ impl Int8Windows {
             let count = rows.len() / pitch;
             all.push(pack(isa, Matrix::dense(&rows, count, pitch), pitch, count, true)?);
         }
-        Ok(Some(Int8Filters(all)))
+        Ok(Some(Int8Filters::Panels(all)))
     }
 
     fn flip(&self) -> u8 {
@@ -344,14 +334,11 @@ impl Int8Windows {
         let (windows, all) = (self.windows(), self.groups * self.filters);
         let plane = self.rows.input * self.columns.input;
         assert_eq!(x.len(), self.images * self.groups * self.channels * plane, "{self:?}");
-        assert!(out.len() >= self.images * all * windows * self.element(), "{self:?}");
+        assert!(out.len() >= self.images * all * windows * self.store.bytes(), "{self:?}");
         assert!(scaled.scales.is_none_or(|scales| scales.len() == all), "{self:?}");
         assert!(scaled.bias.is_none_or(|bias| bias.len() == all), "{self:?}");
         let packed = match weights {
-            Int8Weights::Packed(packed) => {
-                assert_eq!(packed.0.len(), self.groups * self.parts());
-                Some(packed)
-            }
+            Int8Weights::Packed(packed) => Some(packed),
             Int8Weights::Plain(plain) => {
                 assert_eq!(plain.len(), all * self.depth());
                 None
@@ -359,9 +346,22 @@ impl Int8Windows {
         };
         check_scratch(site, self.scratch_bytes(isa, packed));
         let out = OutputAddress(out.data());
-        if let (Int8Weights::Plain(weights), true) = (weights, self.is_depthwise()) {
-            return self.each_alone(isa, x, weights, scaled, &out, site);
+        let flat = match weights {
+            Int8Weights::Packed(Int8Filters::Flat(filters)) => Some(FlatWeights::Packed(filters)),
+            Int8Weights::Plain(plain) if self.is_depthwise() => Some(FlatWeights::Plain(plain)),
+            _ => None,
+        };
+        if let Some(weights) = flat {
+            // SAFETY: the output is large enough, as compared above, and exclusive during the call.
+            return unsafe { self.flat().compute((isa, self.cost_ns(isa)), x, weights, scaled, &out, site) };
         }
+        let packed = match packed {
+            Some(Int8Filters::Panels(panels)) => {
+                assert_eq!(panels.len(), self.groups * self.parts());
+                Some(&panels[..])
+            }
+            _ => None,
+        };
         let (division, room) = (self.division(), self.room(isa, packed));
         let parts = self.parts();
         let split = if division.splits { parts } else { 1 };
@@ -400,9 +400,10 @@ impl Int8Windows {
                     let filters = self.part(part);
                     let (n, first) = (filters.len(), group * self.filters + filters.start);
                     let (none, pitch) = (Matrix::dense(&[], 0, 0), self.pitch());
-                    let (b, panels) = match weights {
-                        Int8Weights::Packed(packed) => (none, Some(&packed.0[group * parts + part])),
-                        Int8Weights::Plain(weights) => {
+                    let (b, panels) = match (packed, weights) {
+                        (Some(panels), _) => (none, Some(&panels[group * parts + part])),
+                        (None, Int8Weights::Packed(_)) => unreachable!("flat filters"),
+                        (None, Int8Weights::Plain(weights)) => {
                             for (filter, row) in rows.chunks_exact_mut(pitch).take(n).enumerate() {
                                 let from = &weights[(first + filter) * self.depth()..][..self.depth()];
                                 row[..from.len()].copy_from_slice(from);
@@ -419,7 +420,7 @@ impl Int8Windows {
                         bias: scaled.bias.map(|bias| &bias[first..][..n]),
                         ..*scaled
                     };
-                    let size = self.element();
+                    let size = self.store.bytes();
                     let turn = TileTranspose::of(isa, size).expect("elements are turned on every level");
                     // SAFETY: the sums of each window become as many elements; each line of windows of each filter is
                     // inside of the output, and no other item has it. The level is supported.
@@ -442,73 +443,6 @@ impl Int8Windows {
             Ok(())
         })
     }
-
-    /// Depthwise: sums of shifted rows, filter by filter.
-    fn each_alone(
-        &self,
-        isa: Isa,
-        x: &[u8],
-        weights: &[u8],
-        scaled: &Scaled<'_>,
-        out: &OutputAddress,
-        site: &dyn Site,
-    ) -> Result<()> {
-        let (windows, taps) = (self.windows(), self.taps());
-        if windows * self.filters == 0 {
-            return Ok(());
-        }
-        let (height, width) = (self.rows.input, self.columns.input);
-        let (lines, under, row, phase) = self.depthwise();
-        let blocks = self.rows.output.div_ceil(lines);
-        let items = self.images * self.groups * blocks;
-        let cost_ns = self.cost_ns(isa) as f32 / items as f32;
-        site.parallel_for(&Span { items, cost_ns, ..Span::default() }, &|claim| {
-            let memory = site.scratch(claim.slot());
-            let begin = (under * row * size_of::<i16>()).next_multiple_of(ALIGNMENT);
-            // SAFETY: the slot's scratch memory, which is initialised, as `scratch_bytes` divides it.
-            let (wide, sums) = unsafe {
-                (
-                    std::slice::from_raw_parts_mut(memory.cast::<i16>(), under * row),
-                    std::slice::from_raw_parts_mut(memory.add(begin).cast::<i32>(), self.columns.output),
-                )
-            };
-            for item in claim.begin()..claim.end() {
-                let (block, number) = (item % blocks, item / blocks);
-                let x = &x[number * height * width..][..height * width];
-                let first = block * lines;
-                let count = lines.min(self.rows.output - first);
-                for (i, to) in wide.chunks_exact_mut(row).enumerate() {
-                    let line = (first * self.rows.stride + i).wrapping_sub(self.rows.before);
-                    let from = if line < height { &x[line * width..][..width] } else { &[] };
-                    let Axis { stride, before, .. } = self.columns;
-                    levels::on(
-                        isa,
-                        Widened { from, to, phase, stride, before, zero: self.zero_x, signed: self.signed },
-                    );
-                }
-                for (filter, line) in (0..self.filters).flat_map(|f| (0..count).map(move |line| (f, line))) {
-                    let channel = number % self.groups * self.filters + filter;
-                    let weights = &weights[channel * taps..][..taps];
-                    sums.fill(0);
-                    for (tap, &weight) in weights.iter().enumerate() {
-                        let (down, across) = (tap / self.columns.taps, tap % self.columns.taps * self.columns.dilation);
-                        let at = (line * self.rows.stride + down * self.rows.dilation) * row;
-                        let at = at + across % self.columns.stride * phase + across / self.columns.stride;
-                        let weight = i32::from(weight as i8) - self.zero_w;
-                        levels::on(isa, Shifted { x: &wide[at..][..sums.len()], weight, sums });
-                    }
-                    let factor =
-                        f64::from(scaled.scale) * scaled.scales.map_or(1.0, |scales| f64::from(scales[channel]));
-                    let bias = scaled.bias.map_or(0, |bias| bias[channel]);
-                    let to = (number / self.groups * self.groups * self.filters + channel) * windows;
-                    let to = (to + (first + line) * self.columns.output) * self.element();
-                    // SAFETY: a row of the output, which no other item has.
-                    unsafe { row_with(isa, scaled, (factor, bias), sums, out.0.add(to)) };
-                }
-            }
-            Ok(())
-        })
-    }
 }
 
 /// Windows of an item.
@@ -523,57 +457,5 @@ impl WindowBlock {
     fn places(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let (rows, columns) = (self.rows.len(), self.columns.len());
         (0..rows).flat_map(move |row| (0..columns).map(move |column| (row, column)))
-    }
-}
-
-/// A row, less its zero point, in phases; 0 in the padding.
-struct Widened<'a> {
-    from: &'a [u8],
-    to: &'a mut [i16],
-    phase: usize,
-    stride: usize,
-    before: usize,
-    zero: i32,
-    signed: bool,
-}
-
-impl LevelLoop for Widened<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Widened { from, to, phase, stride, before, zero, signed } = self;
-        let zero = zero as i16;
-        to.fill(0);
-        if stride == 1 {
-            let to = to.iter_mut().skip(before).zip(from);
-            match signed {
-                true => to.for_each(|(to, &x)| *to = i16::from(x as i8) - zero),
-                false => to.for_each(|(to, &x)| *to = i16::from(x) - zero),
-            }
-            return;
-        }
-        for (i, &x) in from.iter().enumerate() {
-            let (at, which) = ((i + before) / stride, (i + before) % stride);
-            if at < phase {
-                to[which * phase + at] = if signed { i16::from(x as i8) } else { i16::from(x) } - zero;
-            }
-        }
-    }
-}
-
-/// Sums += weight * x.
-struct Shifted<'a> {
-    x: &'a [i16],
-    weight: i32,
-    sums: &'a mut [i32],
-}
-
-impl LevelLoop for Shifted<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        self.sums.iter_mut().zip(self.x).for_each(|(sum, &x)| *sum += self.weight * i32::from(x));
     }
 }

@@ -1,0 +1,231 @@
+//! Tiles of sums over flat planes (`flat`): a few filters by some registers of neighbouring windows.
+//!
+//! A cell is two numbers of 16 bits. A group along K is a cell of each filter, times as many neighbouring cells as there
+//! are windows, from an offset of the group's own on. Tiles go beyond the last window up to whole registers.
+
+use crate::kernel::vector::isa::Isa;
+
+/// The operands of a tile.
+#[derive(Clone, Copy)]
+pub struct FlatOperands {
+    pub groups: usize,
+    /// For each group a cell of each filter.
+    pub weights: *const u32,
+    /// The first window's cells, and the offset of each group in bytes.
+    pub cells: *const u8,
+    pub offsets: *const usize,
+    /// What the sums of each filter begin with; null if they go on from what there is.
+    pub begin: *const i32,
+}
+
+/// Writes sums, rows `stride` elements apart.
+///
+/// # Safety
+/// The processor has the level. The operands are readable, for as many windows as the tile has, and so many sums of each
+/// row are writable.
+pub type FlatTile = unsafe fn(from: &FlatOperands, sums: *mut i32, stride: usize);
+
+/// The tiles of a level.
+#[derive(Clone, Copy)]
+pub struct FlatTiles {
+    /// Windows of a register.
+    pub lanes: usize,
+    /// A filter by `LONG` registers.
+    pub one: FlatTile,
+    /// Six filters and four, by two registers and by one; `None` if other ways are better.
+    pub many: Option<[[FlatTile; 2]; 2]>,
+}
+
+/// Registers of a tile of one filter.
+pub const LONG: usize = 4;
+/// Most windows beyond the last one that a tile computes.
+pub const BEYOND: usize = 32;
+
+impl FlatTiles {
+    /// Those of a supported level. Processors with dot products of four bytes have better ways for many filters.
+    pub fn of(isa: Isa) -> FlatTiles {
+        assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 | Isa::Avx512 => {
+                let many = Some([[avx2::<6, 2> as FlatTile, avx2::<6, 1>], [avx2::<4, 2>, avx2::<4, 1>]]);
+                FlatTiles { lanes: 8, one: avx2::<1, LONG>, many }
+            }
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Vnni | Isa::Amx => FlatTiles { lanes: 8, one: avx2::<1, LONG>, many: None },
+            _ => FlatTiles { lanes: BASE, one: baseline, many: None },
+        }
+    }
+}
+
+/// A register of pairs of 16 bits, or of sums.
+///
+/// # Safety
+/// The processor has the instructions of the type.
+trait PairLanes: Copy {
+    const LANES: usize;
+    unsafe fn all(number: i32) -> Self;
+    /// From a readable address of any alignment.
+    unsafe fn load(from: *const u8) -> Self;
+    unsafe fn store(self, to: *mut i32);
+    /// Adds the products of both pairs, modulo 2^32.
+    unsafe fn step(self, a: Self, b: Self) -> Self;
+}
+
+/// # Safety
+/// As `FlatTile`.
+#[inline(always)]
+unsafe fn tile<L: PairLanes, const ROWS: usize, const REGISTERS: usize>(
+    from: &FlatOperands,
+    out: *mut i32,
+    stride: usize,
+) {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let mut sums = [[L::all(0); REGISTERS]; ROWS];
+        for (row, sums) in sums.iter_mut().enumerate() {
+            for (i, sum) in sums.iter_mut().enumerate() {
+                *sum = match from.begin.is_null() {
+                    true => L::load(out.add(row * stride + i * L::LANES).cast()),
+                    false => L::all(*from.begin.add(row)),
+                };
+            }
+        }
+        let mut weights = from.weights.cast::<i32>();
+        for group in 0..from.groups {
+            let cells = from.cells.add(*from.offsets.add(group));
+            let cells: [L; REGISTERS] = std::array::from_fn(|i| L::load(cells.add(i * L::LANES * size_of::<u32>())));
+            for (row, sums) in sums.iter_mut().enumerate() {
+                let weight = L::all(*weights.add(row));
+                for (sum, cells) in sums.iter_mut().zip(cells) {
+                    *sum = sum.step(weight, cells);
+                }
+            }
+            weights = weights.add(ROWS);
+        }
+        for (row, sums) in sums.into_iter().enumerate() {
+            for (i, sum) in sums.into_iter().enumerate() {
+                sum.store(out.add(row * stride + i * L::LANES));
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub use x86::*;
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{FlatOperands, LONG, PairLanes, tile};
+    use std::arch::x86_64::*;
+
+    pub const BASE: usize = <__m128i as PairLanes>::LANES;
+
+    /// # Safety
+    /// As `FlatTile`.
+    #[target_feature(enable = "avx2")]
+    pub unsafe fn avx2<const ROWS: usize, const REGISTERS: usize>(from: &FlatOperands, out: *mut i32, stride: usize) {
+        // SAFETY: passed on.
+        unsafe { tile::<__m256i, ROWS, REGISTERS>(from, out, stride) }
+    }
+
+    /// SSE2 is part of x86-64.
+    ///
+    /// # Safety
+    /// As `FlatTile`.
+    pub unsafe fn baseline(from: &FlatOperands, out: *mut i32, stride: usize) {
+        // SAFETY: passed on.
+        unsafe { tile::<__m128i, 1, LONG>(from, out, stride) }
+    }
+
+    impl PairLanes for __m256i {
+        const LANES: usize = 8;
+        #[inline(always)]
+        unsafe fn all(number: i32) -> Self {
+            // SAFETY: as demanded of the caller.
+            unsafe { _mm256_set1_epi32(number) }
+        }
+        #[inline(always)]
+        unsafe fn load(from: *const u8) -> Self {
+            // SAFETY: as demanded of the caller.
+            unsafe { _mm256_loadu_si256(from.cast()) }
+        }
+        #[inline(always)]
+        unsafe fn store(self, to: *mut i32) {
+            // SAFETY: as demanded of the caller.
+            unsafe { _mm256_storeu_si256(to.cast(), self) }
+        }
+        #[inline(always)]
+        unsafe fn step(self, a: Self, b: Self) -> Self {
+            // SAFETY: as demanded of the caller.
+            unsafe { _mm256_add_epi32(self, _mm256_madd_epi16(a, b)) }
+        }
+    }
+
+    impl PairLanes for __m128i {
+        const LANES: usize = 4;
+        #[inline(always)]
+        unsafe fn all(number: i32) -> Self {
+            // SAFETY: SSE2 is part of x86-64.
+            unsafe { _mm_set1_epi32(number) }
+        }
+        #[inline(always)]
+        unsafe fn load(from: *const u8) -> Self {
+            // SAFETY: as demanded of the caller.
+            unsafe { _mm_loadu_si128(from.cast()) }
+        }
+        #[inline(always)]
+        unsafe fn store(self, to: *mut i32) {
+            // SAFETY: as demanded of the caller.
+            unsafe { _mm_storeu_si128(to.cast(), self) }
+        }
+        #[inline(always)]
+        unsafe fn step(self, a: Self, b: Self) -> Self {
+            // SAFETY: SSE2 is part of x86-64.
+            unsafe { _mm_add_epi32(self, _mm_madd_epi16(a, b)) }
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+use plain::*;
+
+#[cfg(not(target_arch = "x86_64"))]
+mod plain {
+    use super::{FlatOperands, LONG, PairLanes, tile};
+
+    pub const BASE: usize = <[i32; 4] as PairLanes>::LANES;
+
+    /// # Safety
+    /// As `FlatTile`.
+    pub unsafe fn baseline(from: &FlatOperands, out: *mut i32, stride: usize) {
+        // SAFETY: passed on.
+        unsafe { tile::<[i32; 4], 1, LONG>(from, out, stride) }
+    }
+
+    impl PairLanes for [i32; 4] {
+        const LANES: usize = 4;
+        #[inline(always)]
+        unsafe fn all(number: i32) -> Self {
+            [number; 4]
+        }
+        #[inline(always)]
+        unsafe fn load(from: *const u8) -> Self {
+            // SAFETY: as demanded of the caller.
+            unsafe { from.cast::<Self>().read_unaligned() }
+        }
+        #[inline(always)]
+        unsafe fn store(self, to: *mut i32) {
+            // SAFETY: as demanded of the caller.
+            unsafe { to.cast::<Self>().write_unaligned(self) }
+        }
+        #[inline(always)]
+        unsafe fn step(self, a: Self, b: Self) -> Self {
+            let low = |x: i32| i32::from(x as i16);
+            std::array::from_fn(|i| {
+                let both = low(a[i]) * low(b[i]) + (a[i] >> 16) * (b[i] >> 16);
+                self[i].wrapping_add(both)
+            })
+        }
+    }
+}
