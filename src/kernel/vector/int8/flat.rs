@@ -12,7 +12,7 @@
 //! Exactness: 16 bits hold all factors, and sums of up to `MOST_TAPS` products fit in 32, so arithmetic modulo 2^32 is
 //! correct, whatever the level and the division.
 
-use super::flat_tile::{BEYOND, FlatOperands, FlatTiles, LONG};
+use super::flat_tile::{BEYOND, FlatOperands, FlatTile, FlatTiles, LONG, MOST_PAIR};
 use super::scaled::{OutputAddress, Scaled, Store, row_with};
 use crate::base::Result;
 use crate::kernel::vector::caches::Caches;
@@ -39,6 +39,8 @@ const ENOUGH_SETS: usize = 8;
 const CHUNK: usize = 16;
 /// Most filters of a tile.
 const ROWS: usize = 6;
+/// Channels of a quad.
+const QUAD: usize = 4;
 
 /// The windows of groups of channels.
 #[derive(Clone, Copy, Debug)]
@@ -59,9 +61,14 @@ pub struct FlatWindows {
 /// Filters, packed: sets of six and of four, each with a cell of each filter for each group along K.
 #[derive(Debug)]
 pub struct FlatFilters {
+    kind: FlatCells,
     cells: AlignedBuffer,
     /// What the sums of each filter begin with.
     terms: Vec<i32>,
+    /// What quads leave of each filter's weights: cells, the numbers of their groups, and the ends of each filter's.
+    rest: Vec<u32>,
+    numbers: Vec<u32>,
+    ends: Vec<usize>,
 }
 
 /// The weights of a call.
@@ -72,13 +79,22 @@ pub enum FlatWeights<'a> {
     Plain(&'a [u8]),
 }
 
+/// What cells are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FlatCells {
+    /// Neighbours in a row, for filters one by one.
+    Few,
+    Pairs,
+    Quads,
+}
+
 /// How the windows are divided into items, and where the cells of an item are.
 #[derive(Clone, Copy, Debug)]
 struct FlatLayout {
     rows: Axis,
     columns: Axis,
-    /// Whether the numbers of a cell are neighbours in a row.
-    along: bool,
+    /// Channels of a cell; its numbers are neighbours in a row if it is one.
+    deep: usize,
     planes: usize,
     /// Cells of a row of taps, and the distance from one to the next in elements.
     steps: usize,
@@ -103,7 +119,7 @@ struct FlatLayout {
 #[derive(Clone, Copy, Debug)]
 struct FlatRoom {
     offsets: usize,
-    /// One of two.
+    /// For each channel of a cell.
     bytes: usize,
     cells: usize,
     sums: usize,
@@ -149,8 +165,8 @@ fn aligned(bytes: usize) -> usize {
 }
 
 impl FlatLayout {
-    /// `few`: for filters one by one.
-    fn new(of: &FlatWindows, few: bool) -> FlatLayout {
+    fn new(of: &FlatWindows, cells: FlatCells) -> FlatLayout {
+        let few = cells == FlatCells::Few;
         let (mut rows, mut columns) = (of.rows, of.columns);
         if rows.is_plain() && columns.is_plain() {
             let all = rows.input * columns.input;
@@ -160,10 +176,16 @@ impl FlatLayout {
             axis.stride = 1;
         }
         let pairs = columns.taps.div_ceil(2);
-        let along = of.channels * pairs < of.channels.div_ceil(2) * columns.taps || of.channels == 1;
-        let (planes, steps, step) = match along {
-            true => (of.channels, pairs, 2 * columns.dilation),
-            false => (of.channels.div_ceil(2), columns.taps, columns.dilation),
+        let along = of.channels * pairs < of.channels.div_ceil(2) * columns.taps;
+        let deep = match cells {
+            FlatCells::Few => 1,
+            FlatCells::Pairs => if along { 1 } else { 2 },
+            FlatCells::Quads => QUAD,
+        };
+        let planes = of.channels.div_ceil(deep);
+        let (steps, step) = match deep {
+            1 => (pairs, 2 * columns.dilation),
+            _ => (columns.taps, columns.dilation),
         };
         let phases_of = |step: usize, steps: usize, stride: usize| match step.is_multiple_of(stride) {
             true => 1,
@@ -199,7 +221,7 @@ impl FlatLayout {
         FlatLayout {
             rows,
             columns,
-            along,
+            deep,
             planes,
             steps,
             step,
@@ -241,11 +263,12 @@ impl FlatLayout {
         (self.lines - 1) * self.pitch + self.across + BEYOND
     }
 
+    /// The scratch memory of a slot, in bytes.
     fn room(&self, store: Store) -> FlatRoom {
         let bytes = (self.area + CHUNK) * self.columns.stride + self.needed + self.columns.dilation + 2 * CHUNK;
         FlatRoom {
             offsets: aligned(self.groups() * size_of::<usize>()),
-            bytes: aligned(bytes),
+            bytes: self.deep * aligned(bytes),
             cells: aligned((self.planes * self.phases[1] * self.area + CHUNK + BEYOND + self.pitch) * size_of::<u32>()),
             sums: aligned(ROWS * self.sums() * size_of::<i32>()),
             elements: aligned(self.sums() * store.bytes() + CHUNK),
@@ -282,23 +305,26 @@ struct FlatSource<'a> {
 
 impl FlatSource<'_> {
     /// The cells of all planes.
-    fn cells(&self, block: &FlatBlock, [a, b]: [&mut [u8]; 2], to: &mut [u32]) {
+    fn cells(&self, block: &FlatBlock, bytes: &mut [u8], to: &mut [u32]) {
         let layout = self.layout;
         let Axis { stride, dilation, .. } = layout.columns;
         let image = layout.rows.input * layout.columns.input;
-        let flip = u32::from(self.of.flip) * 0x1_0001;
+        let flip = u32::from(self.of.flip) * if layout.deep == QUAD { 0x0101_0101 } else { 0x1_0001 };
+        let room = bytes.len() / layout.deep;
         for plane in 0..layout.planes {
-            let channel = if layout.along { plane } else { 2 * plane };
-            // The second number of the last cell may be any: its weight is 0.
-            let first = self.bytes(block, channel * image, a);
-            let second = match layout.along {
-                true => &first[dilation..],
-                false if channel + 1 < self.of.channels => self.bytes(block, (channel + 1) * image, b),
-                false => first,
-            };
+            // Numbers beyond the last channel or tap may be any: their weights are 0.
+            let mut channels = [&[][..]; QUAD];
+            for ((number, of), to) in channels.iter_mut().enumerate().zip(bytes.chunks_exact_mut(room)) {
+                let channel = (plane * layout.deep + number).min(self.of.channels - 1);
+                *of = self.bytes(block, channel * image, to);
+            }
+            if layout.deep == 1 {
+                channels[1] = &channels[0][dilation..];
+            }
             for phase in 0..layout.phases[1] {
                 let to = &mut to[(plane * layout.phases[1] + phase) * layout.area..][..layout.area];
-                levels::on(self.isa, Woven { a: &first[phase..], b: &second[phase..], stride, flip, to });
+                let rows = channels.map(|channel| channel.get(phase..).unwrap_or(&[]));
+                levels::on(self.isa, Woven { rows, stride, flip, is_quad: layout.deep == QUAD, to });
             }
         }
     }
@@ -358,12 +384,12 @@ fn copy(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// Cells of the numbers of two rows, some elements apart.
+/// Cells of the numbers of two or four rows, some elements apart.
 struct Woven<'a> {
-    a: &'a [u8],
-    b: &'a [u8],
+    rows: [&'a [u8]; QUAD],
     stride: usize,
     flip: u32,
+    is_quad: bool,
     to: &'a mut [u32],
 }
 
@@ -372,25 +398,57 @@ impl LevelLoop for Woven<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let Woven { a, b, stride, flip, to } = self;
-        let cell = |a: u8, b: u8| (u32::from(a) | u32::from(b) << 16) ^ flip;
-        match stride {
-            1 => each::<1>(a, b, to, |[a], [b]| cell(a, b)),
-            // Two bytes are one number in memory, so that no vector is taken apart.
-            2 => each::<2>(a, b, to, |a, b| cell(u16::from_le_bytes(a) as u8, u16::from_le_bytes(b) as u8)),
+        let Woven { rows, stride, flip, is_quad, to } = self;
+        // Two bytes are one number in memory, so that no vector is taken apart.
+        let low = |x: [u8; 2]| u16::from_le_bytes(x) as u8;
+        match (is_quad, stride) {
+            (false, 1) => pairs(rows, flip, to, |[x]| x),
+            (false, 2) => pairs(rows, flip, to, low),
+            (true, 1) => quads(rows, flip, to, |[x]| x),
+            (true, 2) => quads(rows, flip, to, low),
             _ => {
-                let elements = a.iter().step_by(stride).zip(b.iter().step_by(stride));
-                to.iter_mut().zip(elements).for_each(|(to, (&a, &b))| *to = cell(a, b));
+                for (i, to) in to.iter_mut().enumerate() {
+                    let [a, b, c, d] = rows.map(|row| row.get(i * stride).map_or(0, |&x| u32::from(x)));
+                    *to = flip ^ if is_quad { a | b << 8 | c << 16 | d << 24 } else { a | b << 16 };
+                }
             }
         }
     }
 }
 
-/// Cells, each from N bytes of both rows.
 #[inline(always)]
-fn each<const N: usize>(a: &[u8], b: &[u8], to: &mut [u32], cell: impl Fn([u8; N], [u8; N]) -> u32) {
+fn pairs<const N: usize>([a, b, ..]: [&[u8]; QUAD], flip: u32, to: &mut [u32], number: impl Fn([u8; N]) -> u8) {
     let bytes = a.as_chunks().0.iter().zip(b.as_chunks().0);
-    to.iter_mut().zip(bytes).for_each(|(to, (&a, &b))| *to = cell(a, b));
+    for (to, (&a, &b)) in to.iter_mut().zip(bytes) {
+        *to = (u32::from(number(a)) | u32::from(number(b)) << 16) ^ flip;
+    }
+}
+
+#[inline(always)]
+fn quads<const N: usize>([a, b, c, d]: [&[u8]; QUAD], flip: u32, to: &mut [u32], number: impl Fn([u8; N]) -> u8) {
+    let low = a.as_chunks().0.iter().zip(b.as_chunks().0);
+    let high = c.as_chunks().0.iter().zip(d.as_chunks().0);
+    for (to, ((&a, &b), (&c, &d))) in to.iter_mut().zip(low.zip(high)) {
+        let [a, b, c, d] = [a, b, c, d].map(|x| u32::from(number(x)));
+        *to = (a | b << 8 | c << 16 | d << 24) ^ flip;
+    }
+}
+
+/// What a pair of weights of a quad is multiplied by at first, and what is left of it (`MOST_PAIR`).
+fn parted([a, b]: [i32; 2]) -> [[i32; 2]; 2] {
+    let more = a + b - (a + b).clamp(-MOST_PAIR, MOST_PAIR);
+    // Both weights have the sign of what is too much.
+    let of_a = if more > 0 { more.min(a) } else { more.max(a) };
+    let rest = if more == 0 { [0; 2] } else { [of_a, more - of_a] };
+    [[a - rest[0], b - rest[1]], rest]
+}
+
+fn pair([a, b, ..]: [i32; QUAD]) -> u32 {
+    (a & 0xffff) as u32 | (b as u32) << 16
+}
+
+fn quad(bytes: [i32; QUAD]) -> u32 {
+    u32::from_le_bytes(bytes.map(|byte| byte as u8))
 }
 
 impl FlatWindows {
@@ -398,28 +456,30 @@ impl FlatWindows {
         self.channels * self.rows.taps * self.columns.taps
     }
 
-    /// Passes on each group's number and its cell of a filter, and returns what its sums begin with.
-    fn filter(&self, layout: &FlatLayout, weights: &[u8], mut put: impl FnMut(usize, u32)) -> i32 {
+    /// Passes on each group's number and its weights of a filter, and returns what its sums begin with.
+    fn filter(&self, layout: &FlatLayout, weights: &[u8], mut put: impl FnMut(usize, [i32; QUAD])) -> i32 {
         let (taps, below) = (self.columns.taps, self.rows.taps * self.columns.taps);
         let mut sum = 0i32;
-        let mut pair = |group: usize, a: Option<&u8>, b: Option<&u8>| {
-            let [a, b] = [a, b].map(|weight| weight.map_or(0, |&weight| i32::from(weight as i8) - self.zero_w));
-            put(group, (a & 0xffff) as u32 | (b as u32) << 16);
-            sum += a + b;
+        let mut pass = |group: usize, weights: [Option<&u8>; QUAD]| {
+            let weights = weights.map(|weight| weight.map_or(0, |&weight| i32::from(weight as i8) - self.zero_w));
+            sum += weights.iter().sum::<i32>();
+            put(group, weights);
         };
-        if layout.along {
+        if layout.deep == 1 {
             let mut begin = 0;
             for row in 0..layout.planes * self.rows.taps {
                 let weights = &weights[begin..begin + taps];
                 for step in 0..layout.steps {
-                    pair(row * layout.steps + step, weights.get(2 * step), weights.get(2 * step + 1));
+                    let pair = [weights.get(2 * step), weights.get(2 * step + 1)];
+                    pass(row * layout.steps + step, [pair[0], pair[1], None, None]);
                 }
                 begin += taps;
             }
         } else {
             for group in 0..layout.groups() {
-                let at = group / below * 2 * below + group % below;
-                pair(group, weights.get(at), weights.get(at + below));
+                let at = group / below * layout.deep * below + group % below;
+                let of = |number: usize| weights.get(at + number * below).filter(|_| number < layout.deep);
+                pass(group, [of(0), of(1), of(2), of(3)]);
             }
         }
         sum.wrapping_mul(self.zero_x).wrapping_neg()
@@ -427,10 +487,24 @@ impl FlatWindows {
 
     /// Packs filters, [groups * filters, channels * taps].
     pub fn packed(&self, weights: &[u8]) -> Result<FlatFilters> {
-        let layout = FlatLayout::new(self, false);
+        assert_eq!(weights.len(), self.groups * self.filters * self.depth());
+        if weights.iter().all(|&weight| i8::try_from(i32::from(weight as i8) - self.zero_w).is_ok()) {
+            let quads = self.packed_as(FlatCells::Quads, weights)?;
+            // A group of quads takes as long as 7 / 5 of pairs, and what is left of a filter as long as its whole groups.
+            let [pairs, whole] = [FlatCells::Pairs, FlatCells::Quads].map(|kind| FlatLayout::new(self, kind).groups());
+            let filters = self.groups * self.filters;
+            if 7 * (whole * filters + quads.rest.len()) <= 5 * pairs * filters {
+                return Ok(quads);
+            }
+        }
+        self.packed_as(FlatCells::Pairs, weights)
+    }
+
+    fn packed_as(&self, kind: FlatCells, weights: &[u8]) -> Result<FlatFilters> {
+        let layout = FlatLayout::new(self, kind);
         let (depth, along, all) = (self.depth(), layout.groups(), rounded(self.filters));
-        assert_eq!(weights.len(), self.groups * self.filters * depth);
         let cells = AlignedBuffer::zeroed(self.groups * all * along * size_of::<u32>(), "packed weights")?;
+        let (mut rest, mut numbers, mut ends) = (vec![], vec![], vec![0]);
         let mut terms = vec![0; self.groups * all];
         let (sixes, fours) = sets(self.filters);
         for (group, number) in (0..self.groups).flat_map(|group| (0..sixes + fours).map(move |set| (group, set))) {
@@ -438,20 +512,35 @@ impl FlatWindows {
             let at = group * all + first;
             for row in 0..rows.min(self.filters - first.min(self.filters)) {
                 let weights = &weights[(group * self.filters + first + row) * depth..][..depth];
-                terms[at + row] = self.filter(&layout, weights, |group, cell| {
+                terms[at + row] = self.filter(&layout, weights, |group, weights| {
+                    let cell = if kind == FlatCells::Quads {
+                        let [a, b, c, d] = weights;
+                        let ([[a, b], [e, f]], [[c, d], [g, h]]) = (parted([a, b]), parted([c, d]));
+                        if [e, f, g, h] != [0; QUAD] {
+                            rest.push(quad([e, f, g, h]));
+                            numbers.push(group as u32);
+                        }
+                        quad([a, b, c, d])
+                    } else {
+                        pair(weights)
+                    };
                     // SAFETY: the sets before it have as many cells as filters and groups along K.
                     unsafe { cells.data().cast::<u32>().add(at * along + group * rows + row).write(cell) };
                 });
+                ends.push(rest.len());
             }
         }
-        Ok(FlatFilters { cells, terms })
+        Ok(FlatFilters { kind, cells, terms, rest, numbers, ends })
     }
 
     /// Scratch memory per slot, in bytes.
-    pub fn scratch_bytes(&self, is_packed: bool, store: Store) -> usize {
-        let FlatRoom { offsets, bytes, cells, sums, elements, weights } =
-            FlatLayout::new(self, !is_packed).room(store);
-        offsets + 2 * bytes + cells + sums + elements + weights
+    pub fn scratch_bytes(&self, packed: Option<&FlatFilters>, store: Store) -> usize {
+        let FlatRoom { offsets, bytes, cells, sums, elements, weights } = self.layout(packed).room(store);
+        offsets + bytes + cells + sums + elements + weights
+    }
+
+    fn layout(&self, packed: Option<&FlatFilters>) -> FlatLayout {
+        FlatLayout::new(self, packed.map_or(FlatCells::Few, |packed| packed.kind))
     }
 
     /// Computes all images of `x`, in a region of `site`, which has `scratch_bytes` per slot.
@@ -467,17 +556,20 @@ impl FlatWindows {
         out: &OutputAddress,
         site: &dyn Site,
     ) -> Result<()> {
-        let (tiles, few) = (FlatTiles::of(isa), matches!(weights, FlatWeights::Plain(_)));
-        let layout = FlatLayout::new(self, few);
+        let tiles = FlatTiles::of(isa);
+        let layout = self.layout(match weights {
+            FlatWeights::Packed(packed) => Some(packed),
+            FlatWeights::Plain(_) => None,
+        });
         let room = layout.room(scaled.store);
         let items = self.images * self.groups * layout.down * layout.wide * layout.split;
         let image = self.channels * self.rows.input * self.columns.input;
-        let span = Span { items, cost_ns: cost_ns as f32 / items as f32, coarse: !few, ..Span::default() };
+        let span = Span { items, cost_ns: cost_ns as f32 / items as f32, coarse: true, ..Span::default() };
         site.parallel_for(&span, &|claim| {
             // SAFETY: the parts of the slot's scratch memory, which is aligned, initialised and as large as
             // `scratch_bytes` asked for.
             let memory = unsafe { FlatMemory::new(site.scratch(claim.slot()), &room) };
-            let FlatMemory { offsets, a, b, cells, sums, elements, weights: own } = memory;
+            let FlatMemory { offsets, bytes, cells, sums, elements, weights: own } = memory;
             layout.offsets(offsets);
             let mut held = usize::MAX;
             for item in claim.begin()..claim.end() {
@@ -486,7 +578,7 @@ impl FlatWindows {
                 // Neighbouring items often have the same cells.
                 if held != windows {
                     let source = FlatSource { isa, of: self, layout: &layout, x: &x[number * image..][..image] };
-                    source.cells(&block, [&mut *a, &mut *b], cells);
+                    source.cells(&block, bytes, cells);
                     held = windows;
                 }
                 let mut item = FlatItem {
@@ -502,6 +594,7 @@ impl FlatWindows {
                         weights: own.as_ptr(),
                         cells: cells.as_ptr().cast(),
                         offsets: offsets.as_ptr(),
+                        numbers: std::ptr::null(),
                         begin: std::ptr::null(),
                     },
                     sums,
@@ -524,8 +617,7 @@ impl FlatWindows {
 /// The parts of a slot's scratch memory.
 struct FlatMemory<'a> {
     offsets: &'a mut [usize],
-    a: &'a mut [u8],
-    b: &'a mut [u8],
+    bytes: &'a mut [u8],
     cells: &'a mut [u32],
     sums: &'a mut [i32],
     elements: &'a mut [u8],
@@ -548,8 +640,7 @@ impl FlatMemory<'_> {
         unsafe {
             FlatMemory {
                 offsets: part(&mut data, room.offsets),
-                a: part(&mut data, room.bytes),
-                b: part(&mut data, room.bytes),
+                bytes: part(&mut data, room.bytes),
                 cells: part(&mut data, room.cells),
                 sums: part(&mut data, room.sums),
                 elements: part(&mut data, room.elements),
@@ -588,7 +679,8 @@ impl FlatItem<'_> {
     unsafe fn sets(&mut self, packed: &FlatFilters, part: usize, scaled: &Scaled<'_>) {
         let (FlatOperands { groups, .. }, stride) = (self.operands, self.layout.sums());
         let (lanes, windows, filters) = (self.tiles.lanes, self.windows(), self.of.filters);
-        let Some(tiles) = self.tiles.many else { return };
+        let Some(many) = self.tiles.many else { return };
+        let tiles = if packed.kind == FlatCells::Quads { many.quads } else { many.pairs };
         let (sixes, fours) = sets(filters);
         let bound = |part: usize| (sixes + fours) * part / self.layout.split;
         for number in bound(part)..bound(part + 1) {
@@ -617,8 +709,21 @@ impl FlatItem<'_> {
                 }
             }
             for row in 0..rows.min(filters - first.min(filters)) {
-                // SAFETY: passed on.
-                unsafe { self.finish(first + row, row * stride, scaled) };
+                let filter = self.group * filters + first + row;
+                let rest = packed.ends[filter]..packed.ends[filter + 1];
+                let from = FlatOperands {
+                    groups: rest.len(),
+                    weights: packed.rest[rest.start..].as_ptr(),
+                    numbers: packed.numbers[rest.start..].as_ptr(),
+                    ..self.operands
+                };
+                // SAFETY: passed on; the groups are those of the layout.
+                unsafe {
+                    if !rest.is_empty() {
+                        self.row(many.rest, &from, row * stride);
+                    }
+                    self.finish(first + row, row * stride, scaled);
+                }
             }
         }
     }
@@ -628,15 +733,22 @@ impl FlatItem<'_> {
         let depth = self.of.depth();
         for filter in 0..self.of.filters {
             let weights = &weights[(self.group * self.of.filters + filter) * depth..][..depth];
-            let begin = self.of.filter(self.layout, weights, |group, cell| own[group] = cell);
-            for window in (0..self.windows()).step_by(LONG * self.tiles.lanes) {
-                let cells = self.operands.cells.wrapping_add(window * size_of::<u32>());
-                let from = FlatOperands { weights: own.as_ptr(), cells, begin: &begin, ..self.operands };
-                // SAFETY: as demanded of the caller; the room has cells and sums beyond the last window.
-                unsafe { (self.tiles.one)(&from, self.sums.as_mut_ptr().add(window), 0) };
-            }
+            let begin = self.of.filter(self.layout, weights, |group, weights| own[group] = pair(weights));
+            let from = FlatOperands { weights: own.as_ptr(), begin: &begin, ..self.operands };
             // SAFETY: passed on.
-            unsafe { self.finish(filter, 0, scaled) };
+            unsafe {
+                self.row(self.tiles.one, &from, 0);
+                self.finish(filter, 0, scaled);
+            }
+        }
+    }
+
+    /// All windows with long tiles of one filter.
+    unsafe fn row(&mut self, tile: FlatTile, from: &FlatOperands, at: usize) {
+        for window in (0..self.windows()).step_by(LONG * self.tiles.lanes) {
+            let cells = from.cells.wrapping_add(window * size_of::<u32>());
+            // SAFETY: as demanded of the caller; the room has cells and sums beyond the last window.
+            unsafe { tile(&FlatOperands { cells, ..*from }, self.sums.as_mut_ptr().add(at + window), 0) };
         }
     }
 

@@ -1,6 +1,10 @@
 //! Tiles of sums over flat planes (`flat`): a few filters by some registers of neighbouring windows.
 //!
-//! A cell is two numbers of 16 bits. A group along K is a cell of each filter, times as many neighbouring cells as there
+//! A cell is two numbers of 16 bits, or a *quad* of bytes, unsigned ones of x and signed ones of weights, whose products
+//! are added in pairs to 16 bits first: three instructions instead of four, but only for weights of which no pair adds up
+//! to more than `MOST_PAIR`. What is more is left to tiles of few groups, for each filter its own.
+//!
+//! A group along K is a cell of each filter, times as many neighbouring cells as there
 //! are windows, from an offset of the group's own on. Tiles go beyond the last window up to whole registers.
 
 use crate::kernel::vector::isa::Isa;
@@ -14,6 +18,8 @@ pub struct FlatOperands {
     /// The first window's cells, and the offset of each group in bytes.
     pub cells: *const u8,
     pub offsets: *const usize,
+    /// The number of each group, where only some have weights; otherwise null.
+    pub numbers: *const u32,
     /// What the sums of each filter begin with; null if they go on from what there is.
     pub begin: *const i32,
 }
@@ -32,9 +38,21 @@ pub struct FlatTiles {
     pub lanes: usize,
     /// A filter by `LONG` registers.
     pub one: FlatTile,
-    /// Six filters and four, by two registers and by one; `None` if other ways are better.
-    pub many: Option<[[FlatTile; 2]; 2]>,
+    /// `None` if other ways are better for many filters.
+    pub many: Option<ManyTiles>,
 }
+
+/// Tiles of six filters and of four, by two registers and by one.
+#[derive(Clone, Copy)]
+pub struct ManyTiles {
+    pub pairs: [[FlatTile; 2]; 2],
+    pub quads: [[FlatTile; 2]; 2],
+    /// A filter by `LONG` registers, of numbered groups of quads.
+    pub rest: FlatTile,
+}
+
+/// Most that the positive weights of a pair may add up to, or the negative ones, so that with 255 they fit in 16 bits.
+pub const MOST_PAIR: i32 = 128;
 
 /// Registers of a tile of one filter.
 pub const LONG: usize = 4;
@@ -48,34 +66,38 @@ impl FlatTiles {
         match isa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 | Isa::Avx512 => {
-                let many = Some([[avx2::<6, 2> as FlatTile, avx2::<6, 1>], [avx2::<4, 2>, avx2::<4, 1>]]);
-                FlatTiles { lanes: 8, one: avx2::<1, LONG>, many }
+                let many = ManyTiles {
+                    pairs: [[pairs::<6, 2>, pairs::<6, 1>], [pairs::<4, 2>, pairs::<4, 1>]],
+                    quads: [[quads::<6, 2, false>, quads::<6, 1, false>], [quads::<4, 2, false>, quads::<4, 1, false>]],
+                    rest: quads::<1, LONG, true>,
+                };
+                FlatTiles { lanes: 8, one: pairs::<1, LONG>, many: Some(many) }
             }
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512Vnni | Isa::Amx => FlatTiles { lanes: 8, one: avx2::<1, LONG>, many: None },
+            Isa::Avx512Vnni | Isa::Amx => FlatTiles { lanes: 8, one: pairs::<1, LONG>, many: None },
             _ => FlatTiles { lanes: BASE, one: baseline, many: None },
         }
     }
 }
 
-/// A register of pairs of 16 bits, or of sums.
+/// A register of cells, or of sums.
 ///
 /// # Safety
 /// The processor has the instructions of the type.
-trait PairLanes: Copy {
+trait FlatLanes: Copy {
     const LANES: usize;
     unsafe fn all(number: i32) -> Self;
     /// From a readable address of any alignment.
     unsafe fn load(from: *const u8) -> Self;
     unsafe fn store(self, to: *mut i32);
-    /// Adds the products of both pairs, modulo 2^32.
-    unsafe fn step(self, a: Self, b: Self) -> Self;
+    /// Adds the products of cells, modulo 2^32.
+    unsafe fn step(self, weights: Self, cells: Self) -> Self;
 }
 
 /// # Safety
 /// As `FlatTile`.
 #[inline(always)]
-unsafe fn tile<L: PairLanes, const ROWS: usize, const REGISTERS: usize>(
+unsafe fn tile<L: FlatLanes, const ROWS: usize, const REGISTERS: usize, const NUMBERED: bool>(
     from: &FlatOperands,
     out: *mut i32,
     stride: usize,
@@ -93,7 +115,8 @@ unsafe fn tile<L: PairLanes, const ROWS: usize, const REGISTERS: usize>(
         }
         let mut weights = from.weights.cast::<i32>();
         for group in 0..from.groups {
-            let cells = from.cells.add(*from.offsets.add(group));
+            let number = if NUMBERED { *from.numbers.add(group) as usize } else { group };
+            let cells = from.cells.add(*from.offsets.add(number));
             let cells: [L; REGISTERS] = std::array::from_fn(|i| L::load(cells.add(i * L::LANES * size_of::<u32>())));
             for (row, sums) in sums.iter_mut().enumerate() {
                 let weight = L::all(*weights.add(row));
@@ -116,17 +139,29 @@ pub use x86::*;
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{FlatOperands, LONG, PairLanes, tile};
+    use super::{FlatOperands, LONG, FlatLanes, tile};
     use std::arch::x86_64::*;
 
-    pub const BASE: usize = <__m128i as PairLanes>::LANES;
+    pub const BASE: usize = <__m128i as FlatLanes>::LANES;
 
     /// # Safety
     /// As `FlatTile`.
     #[target_feature(enable = "avx2")]
-    pub unsafe fn avx2<const ROWS: usize, const REGISTERS: usize>(from: &FlatOperands, out: *mut i32, stride: usize) {
+    pub unsafe fn pairs<const ROWS: usize, const REGISTERS: usize>(from: &FlatOperands, out: *mut i32, stride: usize) {
         // SAFETY: passed on.
-        unsafe { tile::<__m256i, ROWS, REGISTERS>(from, out, stride) }
+        unsafe { tile::<__m256i, ROWS, REGISTERS, false>(from, out, stride) }
+    }
+
+    /// # Safety
+    /// As `FlatTile`.
+    #[target_feature(enable = "avx2")]
+    pub unsafe fn quads<const ROWS: usize, const REGISTERS: usize, const NUMBERED: bool>(
+        from: &FlatOperands,
+        out: *mut i32,
+        stride: usize,
+    ) {
+        // SAFETY: passed on.
+        unsafe { tile::<Quads, ROWS, REGISTERS, NUMBERED>(from, out, stride) }
     }
 
     /// SSE2 is part of x86-64.
@@ -135,10 +170,10 @@ mod x86 {
     /// As `FlatTile`.
     pub unsafe fn baseline(from: &FlatOperands, out: *mut i32, stride: usize) {
         // SAFETY: passed on.
-        unsafe { tile::<__m128i, 1, LONG>(from, out, stride) }
+        unsafe { tile::<__m128i, 1, LONG, false>(from, out, stride) }
     }
 
-    impl PairLanes for __m256i {
+    impl FlatLanes for __m256i {
         const LANES: usize = 8;
         #[inline(always)]
         unsafe fn all(number: i32) -> Self {
@@ -156,13 +191,41 @@ mod x86 {
             unsafe { _mm256_storeu_si256(to.cast(), self) }
         }
         #[inline(always)]
-        unsafe fn step(self, a: Self, b: Self) -> Self {
+        unsafe fn step(self, weights: Self, cells: Self) -> Self {
             // SAFETY: as demanded of the caller.
-            unsafe { _mm256_add_epi32(self, _mm256_madd_epi16(a, b)) }
+            unsafe { _mm256_add_epi32(self, _mm256_madd_epi16(weights, cells)) }
         }
     }
 
-    impl PairLanes for __m128i {
+    /// A register whose cells are quads.
+    #[derive(Clone, Copy)]
+    struct Quads(__m256i);
+
+    impl FlatLanes for Quads {
+        const LANES: usize = 8;
+        #[inline(always)]
+        unsafe fn all(number: i32) -> Self {
+            // SAFETY: passed on.
+            Quads(unsafe { FlatLanes::all(number) })
+        }
+        #[inline(always)]
+        unsafe fn load(from: *const u8) -> Self {
+            // SAFETY: passed on.
+            Quads(unsafe { FlatLanes::load(from) })
+        }
+        #[inline(always)]
+        unsafe fn store(self, to: *mut i32) {
+            // SAFETY: passed on.
+            unsafe { self.0.store(to) }
+        }
+        #[inline(always)]
+        unsafe fn step(self, weights: Self, cells: Self) -> Self {
+            // SAFETY: as demanded of the caller.
+            unsafe { Quads(self.0.step(_mm256_maddubs_epi16(cells.0, weights.0), _mm256_set1_epi16(1))) }
+        }
+    }
+
+    impl FlatLanes for __m128i {
         const LANES: usize = 4;
         #[inline(always)]
         unsafe fn all(number: i32) -> Self {
@@ -180,9 +243,9 @@ mod x86 {
             unsafe { _mm_storeu_si128(to.cast(), self) }
         }
         #[inline(always)]
-        unsafe fn step(self, a: Self, b: Self) -> Self {
+        unsafe fn step(self, weights: Self, cells: Self) -> Self {
             // SAFETY: SSE2 is part of x86-64.
-            unsafe { _mm_add_epi32(self, _mm_madd_epi16(a, b)) }
+            unsafe { _mm_add_epi32(self, _mm_madd_epi16(weights, cells)) }
         }
     }
 }
@@ -192,18 +255,18 @@ use plain::*;
 
 #[cfg(not(target_arch = "x86_64"))]
 mod plain {
-    use super::{FlatOperands, LONG, PairLanes, tile};
+    use super::{FlatOperands, LONG, FlatLanes, tile};
 
-    pub const BASE: usize = <[i32; 4] as PairLanes>::LANES;
+    pub const BASE: usize = <[i32; 4] as FlatLanes>::LANES;
 
     /// # Safety
     /// As `FlatTile`.
     pub unsafe fn baseline(from: &FlatOperands, out: *mut i32, stride: usize) {
         // SAFETY: passed on.
-        unsafe { tile::<[i32; 4], 1, LONG>(from, out, stride) }
+        unsafe { tile::<[i32; 4], 1, LONG, false>(from, out, stride) }
     }
 
-    impl PairLanes for [i32; 4] {
+    impl FlatLanes for [i32; 4] {
         const LANES: usize = 4;
         #[inline(always)]
         unsafe fn all(number: i32) -> Self {
@@ -220,10 +283,10 @@ mod plain {
             unsafe { to.cast::<Self>().write_unaligned(self) }
         }
         #[inline(always)]
-        unsafe fn step(self, a: Self, b: Self) -> Self {
+        unsafe fn step(self, weights: Self, cells: Self) -> Self {
             let low = |x: i32| i32::from(x as i16);
             std::array::from_fn(|i| {
-                let both = low(a[i]) * low(b[i]) + (a[i] >> 16) * (b[i] >> 16);
+                let both = low(weights[i]) * low(cells[i]) + (weights[i] >> 16) * (cells[i] >> 16);
                 self[i].wrapping_add(both)
             })
         }

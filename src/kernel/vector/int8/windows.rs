@@ -197,9 +197,9 @@ impl Int8Windows {
             return 0;
         }
         match packed {
-            Some(Int8Filters::Flat(_)) => self.flat().scratch_bytes(true, self.store),
+            Some(Int8Filters::Flat(filters)) => self.flat().scratch_bytes(Some(filters), self.store),
             Some(Int8Filters::Panels(panels)) => self.room(isa, Some(panels)).iter().sum(),
-            None if self.is_depthwise() => self.flat().scratch_bytes(false, self.store),
+            None if self.is_depthwise() => self.flat().scratch_bytes(None, self.store),
             None => self.room(isa, None).iter().sum(),
         }
     }
