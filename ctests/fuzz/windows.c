@@ -331,7 +331,7 @@ static void draw_conv_int8(problem *p) {
         x[i] = draw_int(p->d, 0, image ? 12 : 60) + (draw_once_in(p->d, 4) ? 0 : 9);
     }
     add_input(p, shaped(type, image ? 4 : 3, x), WIDE);
-    add_input(p, shaped(WEIR_S8, image ? 4 : 3, w), WIDE);
+    add_input(p, shaped(WEIR_S8, image ? 4 : 3, w), draw_once_in(p->d, 3) ? SMALL : WIDE);
     if (desc->flags & WEIR_CONV_INT8_BIAS) add_input(p, shaped(WEIR_S32, 1, w), draw_once_in(p->d, 4) ? WIDE : SMALL);
     if (desc->flags & WEIR_CONV_INT8_SCALES) add_input(p, vector_desc(w[0]), NORMAL);
 }

@@ -116,8 +116,8 @@ bench_voice() {
     "$python" bench/voice/voice.py "$build/bench-voice/bench" "$wheel" "$@"
 }
 
-# Whole networks beside ONNX Runtime, or, with the word operators, the onnx package's tests by weir's kernels. The wheels
-# come by pip.
+# Whole networks beside ONNX Runtime; with the word operators the onnx package's tests by weir's kernels; with the word
+# int8 single convolutions of bytes. The wheels come by pip.
 bench_networks() {
     need cc=gcc python3=python3
     networks_python numpy onnx onnxruntime || die "pip cannot bring ONNX Runtime"
@@ -127,6 +127,12 @@ bench_networks() {
         shift
         say "the tests of operators"
         "$python" bench/networks/node_tests.py "$target/release/libweir.so" "$@"
+        return
+    fi
+    if [ "${1:-}" = int8 ]; then
+        shift
+        say "int8 convolutions: a few minutes"
+        "$python" bench/networks/int8_convolutions.py "$target/release/libweir.so" "$@"
         return
     fi
     networks_download || die "pip cannot bring the networks"

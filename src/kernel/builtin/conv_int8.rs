@@ -188,31 +188,89 @@ mod tests {
                     ..of
                 };
                 let (x, weights) = (bytes(x_type, x_dims, 1), bytes(dtype::S8, w_dims, 2));
-                let filters = w_dims[0];
-                let bias: Vec<f64> = (0..filters).map(|i| (i * 1000 - 3000) as f64).collect();
-                let scales: Vec<f64> = (0..filters).map(|i| 0.25 + i as f64 / 64.0).collect();
-                let (bias, scales) = (
-                    TypedTensor::new(dtype::S32, &[filters], &bias),
-                    TypedTensor::new(dtype::F32, &[filters], &scales),
-                );
-                let mut inputs = vec![&x, &weights];
-                inputs.extend(of.bias.then_some(&bias));
-                inputs.extend(of.scales.then_some(&scales));
-                for isa in Isa::available() {
-                    let kernel = Builtin::on(of, isa);
-                    let got = run_all_on(&kernel, &inputs, None).remove(0);
-                    let want = reference(&of, &inputs, got.desc.shape());
-                    assert_eq!(got.values(), want, "case {number}, {kind}, {isa:?}: {of:?}");
-                    let packed = prepared(&kernel, &inputs, &[1]);
-                    assert_eq!(packed.is_none(), w_dims[1] == 1, "case {number}");
-                    for kernel in [Some(kernel), packed].into_iter().flatten() {
-                        let alone = run_all_on(&kernel, &inputs, None).remove(0);
-                        assert!(alone.words == got.words, "case {number}, {kind}, {isa:?}, packed");
-                        for (name, pool) in pools().into_iter().filter(|_| isa == Isa::best()) {
-                            let on = run_all_on(&kernel, &inputs, Some(&pool)).remove(0);
-                            assert!(on.words == got.words, "case {number}, {kind} on {name}");
-                        }
-                    }
+                compare(&of, &x, &weights, &format!("case {number}, {kind}"));
+            }
+        }
+    }
+
+    #[test]
+    fn depthwise_is_exact_for_all_widths() {
+        let taps: [[i64; 2]; 5] = [[3, 3], [5, 5], [1, 4], [2, 1], [7, 6]];
+        for width in 1..=40 {
+            let (w, [kh, kw]) = (width as usize, taps[width as usize % 5]);
+            let (stride, dilation) = ([1, 2, 1, 2, 3][w % 7 % 5], [1, 1, 2][w % 3]);
+            // Padding as it is usual, and none at all behind an image that is shorter than its windows.
+            let before = [(kh - 1) * dilation / 2, ((kw - 1) * dilation).min(3)];
+            let after = [(kh - 1) * dilation, ((kw - 1) * dilation + 1 - width - before[1]).max([0, 2][w % 2])];
+            let (signed, multiplier) = (w % 3 == 1, 1 + (w % 4) as i64 / 3);
+            let of = ConvInt8 {
+                groups: 3,
+                zero_x: if signed { [-128, 127][w % 2] } else { [255, 0, 128][w % 3] },
+                zero_w: [0, -128, 127, 5][w / 3 % 4],
+                zero_y: [0, -50][w % 2],
+                bias: w % 5 == 0,
+                scales: w % 2 == 0,
+                scale: [1.0, 2e-4][w % 2],
+                dtype: [dtype::S32, dtype::U8, dtype::S8, dtype::F32][w % 4],
+                ..windows([stride; 2], [dilation; 2], before, after)
+            };
+            let x = bytes(if signed { dtype::S8 } else { dtype::U8 }, &[2, 3, 1 + width % 9, width], 3);
+            compare(&of, &x, &bytes(dtype::S8, &[3 * multiplier, 1, kh, kw], 4), &format!("width {width}"));
+        }
+    }
+
+    #[test]
+    fn the_greatest_sums_are_exact() {
+        let full = |of: u32, dims: &[i64], value: &dyn Fn(usize) -> f64| {
+            TypedTensor::new(of, dims, &(0..dims.iter().product::<i64>() as usize).map(value).collect::<Vec<_>>())
+        };
+        // As many products as 32 bits can hold, all at an end; and pairs of weights that are too much for 16 bits, in
+        // some places or in all.
+        let shapes: [(&[i64], &[i64], i64); 5] = [
+            (&[1, 1 << 15, 1, 1], &[7, 1 << 15, 1, 1], 1),
+            (&[1, 1, 181, 181], &[1, 1, 181, 181], 1),
+            (&[1, 40, 4, 9], &[13, 40, 1, 1], 1),
+            (&[1, 18, 5, 5], &[10, 9, 3, 3], 2),
+            (&[2, 3, 9, 9], &[5, 3, 3, 3], 1),
+        ];
+        for (number, (x_dims, w_dims, groups)) in shapes.into_iter().enumerate() {
+            for kind in 0..6 {
+                let (x_value, zero_x) = [(255.0, 0), (0.0, 255)][kind % 2];
+                let every = [1, 1, 5, 7, 23, 3][kind];
+                let (most, zero_w) =
+                    [(-128.0, 127), (127.0, -128), (127.0, 0), (-128.0, 0), (127.0, 0), (-128.0, 0)][kind];
+                let of = ConvInt8 { groups, zero_x, zero_w, ..PLAIN };
+                let x = full(dtype::U8, x_dims, &|_| x_value);
+                let low = |i: usize| if zero_w == 0 { (i % 9) as f64 - 4.0 } else { most };
+                let weights = full(dtype::S8, w_dims, &|i| if i / 3 % every == 0 { most } else { low(i) });
+                compare(&of, &x, &weights, &format!("greatest, case {number}, {kind}"));
+            }
+        }
+    }
+
+    /// Compares the elements with those by the definition, on each level and, on the best, on each pool, with packed
+    /// filters too.
+    fn compare(of: &ConvInt8, x: &TypedTensor, weights: &TypedTensor, name: &str) {
+        let filters = weights.desc.dims[0];
+        let bias: Vec<f64> = (0..filters).map(|i| (i * 1000 - 3000) as f64).collect();
+        let scales: Vec<f64> = (0..filters).map(|i| 0.25 + i as f64 / 64.0).collect();
+        let bias = TypedTensor::new(dtype::S32, &[filters], &bias);
+        let scales = TypedTensor::new(dtype::F32, &[filters], &scales);
+        let mut inputs = vec![x, weights];
+        inputs.extend(of.bias.then_some(&bias));
+        inputs.extend(of.scales.then_some(&scales));
+        for isa in Isa::available() {
+            let kernel = Builtin::on(*of, isa);
+            let got = run_all_on(&kernel, &inputs, None).remove(0);
+            assert_eq!(got.values(), reference(of, &inputs, got.desc.shape()), "{name}, {isa:?}: {of:?}");
+            let packed = prepared(&kernel, &inputs, &[1]);
+            assert_eq!(packed.is_none(), weights.desc.dims[1] == 1, "{name}");
+            for kernel in [Some(kernel), packed].into_iter().flatten() {
+                let alone = run_all_on(&kernel, &inputs, None).remove(0);
+                assert!(alone.words == got.words, "{name}, {isa:?}, packed");
+                for (pool_name, pool) in pools().into_iter().filter(|_| isa == Isa::best()) {
+                    let on = run_all_on(&kernel, &inputs, Some(&pool)).remove(0);
+                    assert!(on.words == got.words, "{name} on {pool_name}");
                 }
             }
         }

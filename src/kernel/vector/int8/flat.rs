@@ -179,7 +179,13 @@ impl FlatLayout {
         let along = of.channels * pairs < of.channels.div_ceil(2) * columns.taps;
         let deep = match cells {
             FlatCells::Few => 1,
-            FlatCells::Pairs => if along { 1 } else { 2 },
+            FlatCells::Pairs => {
+                if along {
+                    1
+                } else {
+                    2
+                }
+            }
             FlatCells::Quads => QUAD,
         };
         let planes = of.channels.div_ceil(deep);
@@ -191,8 +197,7 @@ impl FlatLayout {
             true => 1,
             false => stride.min((steps - 1) * step + 1),
         };
-        let phases =
-            [phases_of(rows.dilation, rows.taps, rows.stride), phases_of(step, steps, columns.stride)];
+        let phases = [phases_of(rows.dilation, rows.taps, rows.stride), phases_of(step, steps, columns.stride)];
         // Rows and columns beyond those of the windows themselves.
         let (more_rows, more) = ((rows.taps - 1) * rows.dilation / rows.stride, (steps - 1) * step / columns.stride);
         let most = if few { WINDOWS_OF_FEW } else { WINDOWS };
@@ -346,7 +351,8 @@ impl FlatSource<'_> {
                 return there;
             }
         }
-        to[..layout.phases[0] * layout.height * layout.pitch * stride + layout.needed].fill(self.of.zero_x as u8 ^ self.of.flip);
+        to[..layout.phases[0] * layout.height * layout.pitch * stride + layout.needed]
+            .fill(self.of.zero_x as u8 ^ self.of.flip);
         let mut begin = left;
         for phase in 0..layout.phases[0] {
             for row in 0..layout.height {
@@ -775,6 +781,64 @@ impl FlatItem<'_> {
                 // SAFETY: a row of the item.
                 copy(from, std::slice::from_raw_parts_mut(out.wrapping_add(line * width * size), row));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::axis::EdgeMode;
+
+    #[test]
+    fn parts_of_pairs_are_small_and_add_up() {
+        for (a, b) in (-128..=127).flat_map(|a| (-128..=127).map(move |b| (a, b))) {
+            let [first, rest] = parted([a, b]);
+            assert_eq!([first[0] + rest[0], first[1] + rest[1]], [a, b]);
+            for part in [first, rest] {
+                assert!(part.iter().all(|&weight| i8::try_from(weight).is_ok()), "{a}, {b}: {part:?}");
+                for ends in [part.map(|weight| 255 * weight.max(0)), part.map(|weight| 255 * weight.min(0))] {
+                    assert!(i16::try_from(ends[0] + ends[1]).is_ok(), "{a}, {b}: {part:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn filters_are_quads_unless_too_much_of_them_is_left() {
+        let axis = Axis { input: 9, output: 7, taps: 3, stride: 1, dilation: 1, before: 0, edge: EdgeMode::Zero };
+        let of = FlatWindows {
+            images: 1,
+            groups: 1,
+            channels: 8,
+            filters: 5,
+            rows: axis,
+            columns: axis,
+            flip: 0,
+            zero_x: 3,
+            zero_w: 0,
+        };
+        let kind = |zero_w: i32, weight: &dyn Fn(usize) -> i8| {
+            let weights: Vec<u8> = (0..5 * 8 * 9).map(|i| weight(i) as u8).collect();
+            FlatWindows { zero_w, ..of }.packed(&weights).unwrap().kind
+        };
+        assert_eq!(kind(0, &|_| 64), FlatCells::Quads);
+        assert_eq!(kind(0, &|i| if i % 36 < 2 { 127 } else { -64 }), FlatCells::Quads);
+        assert_eq!(kind(0, &|_| 127), FlatCells::Pairs);
+        assert_eq!(kind(2, &|_| -128), FlatCells::Pairs);
+    }
+
+    #[test]
+    fn sets_have_room_for_all_filters() {
+        for filters in 1..200 {
+            let (sixes, fours) = sets(filters);
+            let all = (0..sixes + fours).map(|number| set(number, sixes));
+            let end = all.fold(0, |end, (first, rows)| {
+                assert_eq!(first, end);
+                end + rows
+            });
+            assert_eq!(end, rounded(filters));
+            assert!((filters..filters + 4).contains(&end), "{filters} filters in {end}");
         }
     }
 }

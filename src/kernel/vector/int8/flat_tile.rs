@@ -139,7 +139,7 @@ pub use x86::*;
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{FlatOperands, LONG, FlatLanes, tile};
+    use super::{FlatLanes, FlatOperands, LONG, tile};
     use std::arch::x86_64::*;
 
     pub const BASE: usize = <__m128i as FlatLanes>::LANES;
@@ -255,7 +255,7 @@ use plain::*;
 
 #[cfg(not(target_arch = "x86_64"))]
 mod plain {
-    use super::{FlatOperands, LONG, FlatLanes, tile};
+    use super::{FlatLanes, FlatOperands, LONG, tile};
 
     pub const BASE: usize = <[i32; 4] as FlatLanes>::LANES;
 
