@@ -213,7 +213,9 @@ impl FlatLayout {
         let behind = needed.saturating_sub(columns.before + columns.input);
         let shared = if columns.stride == 1 && wide == 1 { columns.before.min(behind) } else { 0 };
         let pitch = (across + more).max(needed.div_ceil(columns.stride)) - shared;
-        let lines = (cells / pitch).saturating_sub(more_rows).min(most / pitch).clamp(1, rows.output);
+        // Rows between taps that are far apart are copied too, and not for each row of windows anew.
+        let lines = (cells / pitch).saturating_sub(more_rows).max(more_rows.div_ceil(2));
+        let lines = lines.min(most / pitch).clamp(1, rows.output);
         let down = rows.output.div_ceil(lines);
         let lines = rows.output.div_ceil(down);
         let height = lines + more_rows;
@@ -562,7 +564,7 @@ impl FlatWindows {
         out: &OutputAddress,
         site: &dyn Site,
     ) -> Result<()> {
-        let tiles = FlatTiles::of(isa);
+        let (tiles, coarse) = (FlatTiles::of(isa), matches!(weights, FlatWeights::Packed(_)));
         let layout = self.layout(match weights {
             FlatWeights::Packed(packed) => Some(packed),
             FlatWeights::Plain(_) => None,
@@ -570,13 +572,15 @@ impl FlatWindows {
         let room = layout.room(scaled.store);
         let items = self.images * self.groups * layout.down * layout.wide * layout.split;
         let image = self.channels * self.rows.input * self.columns.input;
-        let span = Span { items, cost_ns: cost_ns as f32 / items as f32, coarse: true, ..Span::default() };
+        let span = Span { items, cost_ns: cost_ns as f32 / items as f32, coarse, ..Span::default() };
         site.parallel_for(&span, &|claim| {
             // SAFETY: the parts of the slot's scratch memory, which is aligned, initialised and as large as
             // `scratch_bytes` asked for.
             let memory = unsafe { FlatMemory::new(site.scratch(claim.slot()), &room) };
             let FlatMemory { offsets, bytes, cells, sums, elements, weights: own } = memory;
             layout.offsets(offsets);
+            let within = |at: &usize| at / size_of::<u32>() + layout.sums() <= cells.len();
+            debug_assert!(offsets[..layout.groups()].iter().all(within), "{layout:?}");
             let mut held = usize::MAX;
             for item in claim.begin()..claim.end() {
                 let (windows, part) = divided(item, layout.split);
