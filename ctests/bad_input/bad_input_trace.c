@@ -61,7 +61,7 @@ static void rows_of_saving(void) {
     ROW(weir_trace_save, (good.trace, "/no/such/directory", WEIR_TRACE_CHROME), WEIR_NOT_FOUND, "cannot create");
     ROW(weir_trace_save_to, (NULL, WEIR_TRACE_CHROME, refuse, NULL), INVALID, "trace is NULL");
     ROW(weir_trace_save_to, (WRONG(run), WEIR_TRACE_CHROME, refuse, NULL), INVALID, "trace: expected a trace, got a run");
-    ROW(weir_trace_save_to, (good.trace, 7, refuse, NULL), INVALID, "format is 7, which is no format");
+    ROW(weir_trace_save_to, (good.trace, 8, refuse, NULL), INVALID, "format is 8, which is no format");
     ROW(weir_trace_save_to, (good.trace, WEIR_TRACE_PERFETTO, NULL, NULL), INVALID, "write is NULL");
     ROW(weir_trace_save_to, (good.trace, WEIR_TRACE_PERFETTO, refuse, NULL), WEIR_UNAVAILABLE, "write returned");
     ROW(weir_trace_get_info, (NULL, &info), INVALID, "trace is NULL");

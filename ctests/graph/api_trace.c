@@ -196,7 +196,7 @@ static void files_are_whole(weir_engine *engine) {
     for (int i = 0; i < 2000; i++) run(program, NULL);
     CHECK_OK(weir_trace_stop(trace));
     const weir_trace_info before = info_of(trace);
-    for (weir_trace_format format = WEIR_TRACE_PERFETTO; format <= WEIR_TRACE_REPORT; format++) {
+    for (weir_trace_format format = WEIR_TRACE_PERFETTO; format <= WEIR_TRACE_JSON; format++) {
         text whole = saved(trace, format);
         CHECK(whole.size > 100);
         CHECK_OK(weir_trace_save(trace, path, format));

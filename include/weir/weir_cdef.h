@@ -1891,7 +1891,9 @@ typedef enum weir_trace_format_value {
   WEIR_TRACE_CHROME = 2,
   WEIR_TRACE_FOLDED = 3,
   WEIR_TRACE_PPROF = 4,
-  WEIR_TRACE_REPORT = 5
+  WEIR_TRACE_REPORT = 5,
+  WEIR_TRACE_HTML = 6,
+  WEIR_TRACE_JSON = 7
 } weir_trace_format_value;
 typedef struct weir_trace_options {
   size_t struct_size;

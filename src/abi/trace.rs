@@ -55,8 +55,14 @@ pub enum weir_trace_format_value {
     WEIR_TRACE_FOLDED = 3,
     /// A profile for pprof, not compressed, with three values: work, count, and waited (between ready and begun).
     WEIR_TRACE_PPROF = 4,
-    /// Lines to read: of each program what its runs took, what its threads did with their time, and its nodes.
+    /// Lines to read: of each program what its runs took, what its threads did with their time, why its median and its
+    /// slowest run took as long as they did, and its nodes.
     WEIR_TRACE_REPORT = 5,
+    /// A page to look at, in one file that needs no network: the timeline with the path of a run through it, and the
+    /// numbers of the report.
+    WEIR_TRACE_HTML = 6,
+    /// The numbers of the report as JSON.
+    WEIR_TRACE_JSON = 7,
 }
 
 /// The contents of a trace.

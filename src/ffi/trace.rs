@@ -123,12 +123,14 @@ pub unsafe extern "C" fn weir_trace_release(trace: *mut weir_trace) {
 
 fn format_of(format: weir_trace_format) -> Result<TraceFormat> {
     use weir_trace_format_value as F;
-    const ALL: [(F, TraceFormat); 5] = [
+    const ALL: [(F, TraceFormat); 7] = [
         (F::WEIR_TRACE_PERFETTO, TraceFormat::Perfetto),
         (F::WEIR_TRACE_CHROME, TraceFormat::Chrome),
         (F::WEIR_TRACE_FOLDED, TraceFormat::Folded),
         (F::WEIR_TRACE_PPROF, TraceFormat::Pprof),
         (F::WEIR_TRACE_REPORT, TraceFormat::Report),
+        (F::WEIR_TRACE_HTML, TraceFormat::Html),
+        (F::WEIR_TRACE_JSON, TraceFormat::Json),
     ];
     let known = ALL.iter().find(|(value, _)| *value as u32 == format);
     known.map(|(_, format)| *format).ok_or_else(|| Error::invalid(format!("format is {format}, which is no format")))

@@ -3,7 +3,7 @@
 
 use super::handle::Trace;
 use super::output::{TraceOutput, to_file};
-use super::{chrome, perfetto, report, stacks};
+use super::{chrome, page, perfetto, report, stacks};
 use crate::base::Result;
 use std::path::Path;
 
@@ -15,6 +15,8 @@ pub enum TraceFormat {
     Folded,
     Pprof,
     Report,
+    Html,
+    Json,
 }
 
 impl Trace {
@@ -28,6 +30,8 @@ impl Trace {
             TraceFormat::Folded => stacks::write_folded(&timeline, &mut output)?,
             TraceFormat::Pprof => stacks::write_pprof(&timeline, &mut output)?,
             TraceFormat::Report => report::write(&timeline, &mut output)?,
+            TraceFormat::Html => page::write(&timeline, &mut output)?,
+            TraceFormat::Json => page::write_json(&timeline, &mut output)?,
         }
         output.finish()
     }

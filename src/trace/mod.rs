@@ -3,7 +3,7 @@
 //! # From a record to a file
 //!
 //! ```text
-//! a worker ── Tape ──► RecordRing (one per thread) ──► Timeline ──► perfetto, chrome, stacks, report
+//! a worker ── Tape ──► RecordRing (one per thread) ──► Timeline ──► perfetto, chrome, stacks, report, page
 //!             stamps   32-byte records                 spans with names, times in nanoseconds
 //!                      Table: what the numbers mean ───┘
 //! ```
@@ -36,6 +36,7 @@
 //! behind the stop is not read. A child of fork has no traces: the first look at a place that its parent used takes it
 //! off the list.
 
+mod analysis;
 mod chrome;
 mod clock;
 mod explained;
@@ -45,6 +46,7 @@ mod handle;
 mod models_of_posts;
 mod names;
 mod output;
+mod page;
 mod perfetto;
 mod post;
 mod proto;
@@ -52,11 +54,14 @@ mod record;
 mod recorder;
 mod report;
 mod ring;
+mod shares;
 mod stacks;
+mod sums;
 mod table;
 mod tape;
 mod timeline;
 
+pub use analysis::{NodeSaving, PathPart, PathSegment, RunAnalysis, analyses, analysis_of};
 pub use clock::{is_in_ticks, now};
 pub use explained::Explained;
 pub use format::TraceFormat;
@@ -64,7 +69,7 @@ pub use handle::{ThreadFigures, Trace, TraceFigures};
 pub use names::{intern, is_known};
 pub use record::{CANCELLED, FAILED, KNOWN, LATER, NONE, TraceEvent, TraceRecord};
 pub use recorder::{Filter, MOST_TRACES, Recorder, Settings, is_on};
-pub use report::{Shares, shares};
+pub use shares::{Shares, shares};
 pub use table::{NodeOfTable, Nodes};
 pub use tape::{Tape, Traces, Working, frame_around};
 pub use timeline::{NO_NUMBER, RunOfTrace, Timeline, TraceSpan};

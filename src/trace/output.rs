@@ -61,7 +61,7 @@ impl fmt::Write for TraceOutput<'_> {
     }
 }
 
-/// Text inside of a JSON string.
+/// Text inside of a JSON string. Without `<`, so that it ends no element of a page that it is in.
 pub(super) struct Quoted<'a>(pub &'a str);
 
 impl fmt::Display for Quoted<'_> {
@@ -70,7 +70,7 @@ impl fmt::Display for Quoted<'_> {
             match character {
                 '"' => f.write_str("\\\"")?,
                 '\\' => f.write_str("\\\\")?,
-                control if (control as u32) < 0x20 => write!(f, "\\u{:04x}", control as u32)?,
+                control if (control as u32) < 0x20 || control == '<' => write!(f, "\\u{:04x}", control as u32)?,
                 other => fmt::Write::write_char(f, other)?,
             }
         }
@@ -211,6 +211,6 @@ mod tests {
         });
         assert!(result.unwrap_err().message().contains("enough"));
         assert_eq!((passed, calls), (3 * CHUNK, 3));
-        assert_eq!(Quoted("a\"\\\n\u{1}é").to_string(), "a\\\"\\\\\\u000a\\u0001é");
+        assert_eq!(Quoted("a\"\\\n\u{1}é</").to_string(), "a\\\"\\\\\\u000a\\u0001é\\u003c/");
     }
 }

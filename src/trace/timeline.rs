@@ -236,7 +236,11 @@ impl Timeline {
                     object: record.object,
                     other: record.other,
                     frame: record.frame,
-                    ready_ns: if is_span { scale.span_ns(record.ready) } else { 0 },
+                    // The difference of two times, as all lengths are: then ends and beginnings meet to a nanosecond.
+                    ready_ns: match is_span && record.ready > 0 {
+                        true => begin_ns.saturating_sub(scale.at_ns(record.begin.saturating_sub(record.ready))),
+                        false => 0,
+                    },
                     number: NO_NUMBER,
                     label: 0,
                     depth: 0,

@@ -367,7 +367,7 @@ fn skip_json(text: &mut &str) {
         }
         _ => {
             let end = trimmed.find([',', '}', ']', ' ', '\n']).unwrap_or(trimmed.len());
-            trimmed[..end].parse::<f64>().unwrap();
+            assert!(["true", "false", "null"].contains(&&trimmed[..end]) || trimmed[..end].parse::<f64>().is_ok());
             *text = &trimmed[end..];
         }
     }
@@ -386,5 +386,59 @@ fn chromes_json_has_each_span() {
         let arrows = timeline.arrows().unwrap().len();
         assert_eq!((count("\"ph\":\"s\""), count("\"ph\":\"f\"")), (arrows, arrows));
         assert!(file.contains("\"lost_records\":0"));
+    });
+}
+
+/// What stands between two texts.
+fn between<'a>(text: &'a str, open: &str, close: &str) -> &'a str {
+    let (_, rest) = text.split_once(open).unwrap_or_else(|| panic!("no {open}"));
+    rest.split_once(close).unwrap_or_else(|| panic!("{open} without {close}")).0
+}
+
+fn from_base64(text: &str) -> Vec<u8> {
+    let value = |letter: u8| match letter {
+        b'A'..=b'Z' => letter - b'A',
+        b'a'..=b'z' => letter - b'a' + 26,
+        b'0'..=b'9' => letter - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => panic!("a letter {letter}"),
+    };
+    let mut bytes = Vec::new();
+    for four in text.trim_end_matches('=').as_bytes().chunks(4) {
+        let word = four.iter().fold(0u32, |word, &letter| word << 6 | u32::from(value(letter)));
+        let word = word << (6 * (4 - four.len()));
+        bytes.extend_from_slice(&word.to_be_bytes()[1..four.len()]);
+    }
+    bytes
+}
+
+#[test]
+fn the_page_has_each_span_and_the_numbers_of_the_json() {
+    each_trace(&mut |timeline, trace| {
+        let json = text(&bytes(trace, TraceFormat::Json));
+        let mut rest = &json[..];
+        skip_json(&mut rest);
+        assert_eq!(rest, "");
+        let page = text(&bytes(trace, TraceFormat::Html));
+        assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n") && !page.contains("{{"));
+        assert_eq!(between(&page, "id=\"analysis\">", "</script>"), json);
+        let mut drawn = between(&page, "id=\"drawn\">", "</script>");
+        skip_json(&mut drawn);
+        assert_eq!(drawn, "");
+        let eights = |id: &str| -> Vec<u64> {
+            let bytes = from_base64(between(&page, id, "</script>"));
+            bytes.chunks(8).map(|eight| f64::from_le_bytes(eight.try_into().unwrap()) as u64).collect()
+        };
+        let (begins, ends) = (eights("id=\"begins\">"), eights("id=\"ends\">"));
+        let labels = from_base64(between(&page, "id=\"labels\">", "</script>"));
+        let labels = labels.chunks(4).map(|four| u32::from_le_bytes(four.try_into().unwrap()));
+        let mut drawn: Vec<_> = begins.into_iter().zip(ends).zip(labels).collect();
+        let from = timeline.begin_ns;
+        let span = |span: &weir_core::trace::TraceSpan| ((span.begin_ns - from, span.end_ns - from), span.label);
+        let mut spans: Vec<_> = timeline.spans.iter().map(span).collect();
+        drawn.sort_unstable();
+        spans.sort_unstable();
+        assert_eq!(drawn, spans);
     });
 }

@@ -1,6 +1,7 @@
 //! What traces say, against what is known to have run: random graphs of kernels that note their calls, with conds and
 //! loops, failures and deadlines, on every kind of pool.
 
+mod analysis;
 mod formats;
 #[path = "../kit/mod.rs"]
 mod kit;
@@ -371,9 +372,15 @@ fn a_save_that_fails_takes_nothing_away() {
     let trace = of_everything();
     run(&program, &[1], &RunOptions::default()).unwrap();
     trace.stop();
-    for format in
-        [TraceFormat::Perfetto, TraceFormat::Chrome, TraceFormat::Folded, TraceFormat::Pprof, TraceFormat::Report]
-    {
+    for format in [
+        TraceFormat::Perfetto,
+        TraceFormat::Chrome,
+        TraceFormat::Folded,
+        TraceFormat::Pprof,
+        TraceFormat::Report,
+        TraceFormat::Html,
+        TraceFormat::Json,
+    ] {
         let bytes = |trace: &Trace| {
             let mut all = Vec::new();
             let mut collect = |bytes: &[u8]| {

@@ -11,7 +11,7 @@ use crate::graph::carry::figures::is_measured;
 use crate::graph::carry::orders::{ASKED, TRACED_RUN};
 use crate::graph::carry::state::RunState;
 use crate::graph::carry::traced::Carrier;
-use crate::graph::plan::Body;
+use crate::graph::plan::{Body, Plan};
 use crate::memory::heap;
 use crate::trace::{
     self, CANCELLED, FAILED, Filter, KNOWN, NodeOfTable, Nodes, Tape, TraceEvent, TraceRecord, Working,
@@ -95,12 +95,40 @@ impl RunState {
                 name: plan.name_of(node),
                 counted_at: counted_at[node as usize],
                 engine: engine.as_deref(),
+                is_told: is_told(&plan.bodies[node as usize]),
             };
             if !nodes.push(&named) {
                 return None;
             }
         }
-        Some((plan.name.clone(), nodes))
+        nodes.set_edges(&|edge| each_edge(plan, edge)).then(|| (plan.name.clone(), nodes))
+    }
+}
+
+/// All edges of a plan, and what nodes release, from and to. A loop's lead back to its condition.
+fn each_edge(plan: &Plan, edge: &mut dyn FnMut(u32, u32)) {
+    for node in 0..plan.len() {
+        let mut to = |target: u32| edge(node as u32, target);
+        plan.edges(node).iter().chain(plan.guards(node)).for_each(|edge| to(edge.target));
+        plan.started(node).iter().for_each(|start| to(start.edge.target));
+        plan.released(node).iter().for_each(|&target| to(target));
+        let starts = |release, to: &mut dyn FnMut(u32)| {
+            plan.starts(release).iter().for_each(|start| to(start.edge.target));
+        };
+        match plan.bodies[node] {
+            Body::Next(index) => {
+                let again = plan.loops[index as usize].release_condition;
+                plan.releases[again.first as usize..again.end as usize].iter().for_each(|&target| to(target));
+            }
+            // An iteration that is the last retires, and iterations retire in their order.
+            Body::Guard(slot) => starts(plan.slots[slot as usize].retire, &mut to),
+            Body::Retire(index) => {
+                let slots = &plan.overlaps[plan.slots[index as usize].overlap as usize].slots;
+                let next = if index + 1 == slots.end { slots.start } else { index + 1 };
+                starts(plan.slots[next as usize].retire, &mut to);
+            }
+            _ => {}
+        }
     }
 }
 

@@ -1,0 +1,91 @@
+//! Figures of programs: their runs, what their threads did, and their nodes.
+#![forbid(unsafe_code)]
+
+use super::record::{CANCELLED, FAILED, TraceEvent};
+use super::shares::{Shares, shares};
+use super::timeline::{Timeline, TraceSpan, room};
+use crate::base::Result;
+use std::cmp::Reverse;
+
+/// All runs of a node.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeSums {
+    /// Among the timeline's labels.
+    pub label: u32,
+    pub count: u64,
+    pub all: u64,
+    pub longest: u64,
+    pub waited: u64,
+}
+
+/// The figures of one program, of runs that have begun and ended in the trace.
+#[derive(Debug)]
+pub struct ProgramSums {
+    pub program: u32,
+    pub runs: u64,
+    pub failed: u64,
+    pub cancelled: u64,
+    pub wall: u64,
+    pub least: u64,
+    pub most: u64,
+    pub threads: u64,
+    pub shares: Shares,
+    /// Those that took the longest first.
+    pub nodes: Vec<NodeSums>,
+}
+
+pub fn programs(timeline: &Timeline) -> Result<Vec<ProgramSums>> {
+    let mut programs: Vec<ProgramSums> = Vec::new();
+    for (run, shares, threads) in shares(timeline)? {
+        let at = programs.iter().position(|sums| sums.program == run.program).unwrap_or(programs.len());
+        if at == programs.len() {
+            programs.push(ProgramSums {
+                program: run.program,
+                runs: 0,
+                failed: 0,
+                cancelled: 0,
+                wall: 0,
+                least: u64::MAX,
+                most: 0,
+                threads: 0,
+                shares: Shares::default(),
+                nodes: node_sums(timeline, run.program)?,
+            });
+        }
+        let (sums, wall) = (&mut programs[at], run.end_ns - run.begin_ns);
+        sums.runs += 1;
+        sums.failed += u64::from(run.flags & FAILED != 0);
+        sums.cancelled += u64::from(run.flags & CANCELLED != 0);
+        sums.wall += wall;
+        (sums.least, sums.most) = (sums.least.min(wall), sums.most.max(wall));
+        sums.threads += threads;
+        sums.shares.add(&shares);
+    }
+    Ok(programs)
+}
+
+fn node_sums(timeline: &Timeline, program: u32) -> Result<Vec<NodeSums>> {
+    let is_of_program = |span: &&TraceSpan| {
+        matches!(span.event, TraceEvent::Node | TraceEvent::Round)
+            && timeline.run(span.frame).is_some_and(|run| run.program == program)
+    };
+    let all = || timeline.spans.iter().filter(is_of_program);
+    let mut nodes: Vec<NodeSums> = room(all().count())?;
+    nodes.extend(all().map(|span| {
+        let ns = span.length_ns();
+        NodeSums { label: span.label, count: 1, all: ns, longest: ns, waited: span.ready_ns }
+    }));
+    nodes.sort_unstable_by_key(|node| node.label);
+    nodes.dedup_by(|next, sum| {
+        let same = next.label == sum.label;
+        if same {
+            sum.count += next.count;
+            sum.all += next.all;
+            sum.longest = sum.longest.max(next.longest);
+            sum.waited += next.waited;
+        }
+        same
+    });
+    nodes.sort_by_key(|node| Reverse(node.all));
+    Ok(nodes)
+}
