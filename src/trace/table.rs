@@ -74,7 +74,7 @@ impl Nodes {
 
     /// The edges, behind the last node. `each` gives all of them, from and to, to a function, the same each time.
     /// False if there is no memory.
-    pub fn set_edges(&mut self, each: &dyn Fn(&mut dyn FnMut(u32, u32))) -> bool {
+    pub fn set_edges(&mut self, each: impl Fn(&mut dyn FnMut(u32, u32))) -> bool {
         let (mut first, mut before) = (Vec::new(), Vec::new());
         if first.try_reserve_exact(self.len() + 1).is_err() {
             return false;
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(of(3), None);
         assert_eq!([0, 1, 2].map(|node| nodes.get(node).unwrap().is_told), [true, false, true]);
         assert_eq!(nodes.before(2), []);
-        assert!(nodes.set_edges(&|edge| [(0, 2), (2, 1), (1, 2)].iter().for_each(|&(from, to)| edge(from, to))));
+        assert!(nodes.set_edges(|edge| [(0, 2), (2, 1), (1, 2)].iter().for_each(|&(from, to)| edge(from, to))));
         let mut both = nodes.before(2).to_vec();
         both.sort_unstable();
         assert_eq!(

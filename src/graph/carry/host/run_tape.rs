@@ -101,7 +101,7 @@ impl RunState {
                 return None;
             }
         }
-        nodes.set_edges(&|edge| each_edge(plan, edge)).then(|| (plan.name.clone(), nodes))
+        nodes.set_edges(|edge| each_edge(plan, edge)).then(|| (plan.name.clone(), nodes))
     }
 }
 
