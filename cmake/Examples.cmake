@@ -24,7 +24,8 @@ function(weir_example name)
 endfunction()
 
 weir_example(digits
-    digits/digits.c digits/network.c digits/dataset.c digits/report.c digits/pool.c digits/count_allocations.c)
+    digits/digits.c digits/network.c digits/dataset.c digits/report.c digits/pool.c digits/count_allocations.c
+    digits/tracing.c)
 target_link_libraries(digits PRIVATE weir::weir Threads::Threads ${CMAKE_DL_LIBS})
 
 # Nothing of weir is linked here: only the header is used, and the library is opened when the program runs.
@@ -44,7 +45,7 @@ endif()
 # The pool, and what counts allocations, are those of the digits.
 weir_example(voice
     voice/voice.c voice/model.c voice/listener.c voice/weights.c voice/audio.c voice/segments.c voice/picture.c
-    digits/pool.c digits/count_allocations.c)
+    digits/pool.c digits/count_allocations.c digits/tracing.c)
 target_link_libraries(voice PRIVATE weir::weir Threads::Threads ${CMAKE_DL_LIBS})
 
 weir_example(ocr ocr/ocr.c ocr/network_run.c ocr/picture.c ${ocr_sources} digits/pool.c)

@@ -1,10 +1,11 @@
 /* Reads 500 handwritten digits with a small neural network, on threads that belong to this program.
  *
- *     digits [folder with digits.bin and weights.bin]
+ *     digits [--trace NAME] [folder with digits.bin and weights.bin]
  *
  * The network is a weir graph (network.c). All its work runs on the pool of pool.c, which weir sees through a vtable;
  * batches of 50 digits are queued on an asynchronous stream. Ends with status 1 if fewer than 97.5 % are read right, if
- * weir has started a thread of its own, or if any run after the first has allocated memory.
+ * weir has started a thread of its own, or if any run after the first has allocated memory. With --trace a few more
+ * passes are recorded, in NAME.html and NAME.perfetto.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -17,6 +18,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,12 +31,13 @@
 #include "network.h"
 #include "pool.h"
 #include "report.h"
+#include "tracing.h"
 
 #ifndef DIGITS_DATA_DIR
 #define DIGITS_DATA_DIR "."
 #endif
 
-enum { BATCH = 50, MAX_BATCHES = 64, PASSES = 200, MAX_THREADS = 8 };
+enum { BATCH = 50, MAX_BATCHES = 64, PASSES = 200, TRACED_PASSES = 5, MAX_THREADS = 8 };
 
 static const double GOAL = 97.5; /* per cent */
 
@@ -172,6 +175,16 @@ static struct timing read_again_and_again(struct demo *demo) {
     return timing;
 }
 
+/* Some more passes, recorded. */
+static int trace_some(struct demo *demo, const char *name) {
+    weir_trace *trace = tracing_start();
+    for (int pass = 0; pass < TRACED_PASSES; pass++) {
+        queue_all(demo);
+        CHECK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
+    }
+    return tracing_save(trace, name);
+}
+
 /* The promises of the head of this file, as an exit status. */
 static int verdict(const struct reading *reading, const struct timing *timing) {
     const double accuracy = 100.0 * reading_count_right(reading) / reading->data->count;
@@ -213,8 +226,19 @@ static void close_demo(struct demo *demo) {
 
 int main(int argc, char **argv) {
     static struct demo demo;
+    const char *folder = DIGITS_DATA_DIR, *trace = NULL;
     setlocale(LC_CTYPE, "");
-    if (dataset_load(&demo.data, argc > 1 ? argv[1] : DIGITS_DATA_DIR) != 0) {
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--trace") == 0 && i + 1 < argc) {
+            trace = argv[++i];
+        } else if (argv[i][0] != '-') {
+            folder = argv[i];
+        } else {
+            fprintf(stderr, "usage: %s [--trace NAME] [folder with digits.bin and weights.bin]\n", argv[0]);
+            return 2;
+        }
+    }
+    if (dataset_load(&demo.data, folder) != 0) {
         return 1;
     }
     open_engine(&demo);
@@ -229,6 +253,9 @@ int main(int argc, char **argv) {
     report_reading(&reading);
     report_numbers(&reading, &timing);
     int status = verdict(&reading, &timing);
+    if (trace != NULL) {
+        status |= trace_some(&demo, trace);
+    }
     close_demo(&demo);
     return status;
 }

@@ -1,12 +1,13 @@
 /* Finds the speech in a sound with Silero VAD, a small neural network with a memory, on threads that belong to this
  * program.
  *
- *     voice [--svg FILE] [sound.wav | sound.raw]
+ *     voice [--svg FILE] [--trace NAME] [sound.wav | sound.raw]
  *
  * The network is a weir graph (model.c): it hears 32 ms at a time, as they would come from a microphone. The program
  * prints when somebody speaks, draws the probability, and measures: in this thread alone, and on the pool of
  * ../digits/pool.c. Ends with status 1 if weir has started a thread of its own, if any step after the first has
- * allocated memory, or if a step in this thread alone has given up the processor.
+ * allocated memory, or if a step in this thread alone has given up the processor. With --trace the sound is heard once
+ * more in both ways and recorded, in NAME.html and NAME.perfetto.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -35,6 +36,7 @@
 #include "picture.h"
 #include "pool.h"
 #include "segments.h"
+#include "tracing.h"
 #include "weights.h"
 #include "weir_check.h"
 
@@ -179,9 +181,21 @@ static int verdict(const struct timing *alone, const struct timing *pooled) {
     return status;
 }
 
-/* The same steps on a pool of this program's. Their probabilities are the same bits. */
+/* Hears the sound once more by each of the two, recorded. */
+static int trace_both(struct listener *alone, struct listener *pooled, const struct hearing *hearing, const char *name) {
+    float *probabilities = allocate(hearing->frames, sizeof *probabilities);
+    weir_trace *trace = tracing_start();
+    hear_all(alone, hearing->audio, probabilities, hearing->frames);
+    hear_all(pooled, hearing->audio, probabilities, hearing->frames);
+    free(probabilities);
+    return tracing_save(trace, name);
+}
+
+/* The same steps on a pool of this program's. Their probabilities are the same bits. With a name both ways are traced,
+ * and *out_status is 1 if the files cannot be written. */
 static struct timing measure_on_pool(weir_program *program, weir_engine *engine, const struct hearing *alone,
-                                     int32_t threads, bool *out_same) {
+                                     struct listener *alone_listener, int32_t threads, const char *trace,
+                                     bool *out_same, int *out_status) {
     struct pool *pool = pool_create(threads);
     weir_threadpool *weir_pool;
     float *probabilities = allocate(alone->frames, sizeof *probabilities);
@@ -195,6 +209,7 @@ static struct timing measure_on_pool(weir_program *program, weir_engine *engine,
     hear_all(listener, alone->audio, probabilities, alone->frames);
     *out_same = memcmp(probabilities, alone->probabilities, alone->frames * sizeof *probabilities) == 0;
     const struct timing timing = measure(listener, alone->audio, alone->frames);
+    *out_status = trace != NULL ? trace_both(alone_listener, listener, alone, trace) : 0;
     listener_destroy(listener);
     weir_threadpool_release(weir_pool);
     pool_destroy(pool);
@@ -202,7 +217,8 @@ static struct timing measure_on_pool(weir_program *program, weir_engine *engine,
     return timing;
 }
 
-static int hear(const struct weights *weights, const struct audio *audio, const char *name, const char *svg) {
+static int hear(const struct weights *weights, const struct audio *audio, const char *name, const char *svg,
+                const char *trace) {
     const int32_t frame = audio->rate * 32 / 1000;
     const size_t frames = (audio->count + (size_t)frame - 1) / (size_t)frame;
     float *probabilities = allocate(frames, sizeof *probabilities);
@@ -211,6 +227,7 @@ static int hear(const struct weights *weights, const struct audio *audio, const 
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     const int32_t threads = processors < 2 ? 2 : processors > MAX_THREADS ? MAX_THREADS : (int32_t)processors;
     bool same;
+    int traced;
 
     weir_engine *engine; /* without a pool: work is done by the thread that calls */
     CHECK(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &engine));
@@ -225,9 +242,10 @@ static int hear(const struct weights *weights, const struct audio *audio, const 
     int status = svg != NULL ? picture_write_svg(&hearing, svg) : 0;
 
     const struct timing alone = measure(listener, audio, frames);
-    const struct timing pooled = measure_on_pool(program, engine, &hearing, threads, &same);
+    const struct timing pooled =
+        measure_on_pool(program, engine, &hearing, listener, threads, trace, &same, &traced);
     print_timing(&alone, &pooled, threads);
-    status |= verdict(&alone, &pooled);
+    status |= traced | verdict(&alone, &pooled);
     if (!same) {
         fprintf(stderr, "FAILED: the pool's probabilities are other bits\n");
         status = 1;
@@ -241,17 +259,19 @@ static int hear(const struct weights *weights, const struct audio *audio, const 
 }
 
 int main(int argc, char **argv) {
-    const char *path = VOICE_DATA_DIR "/clips/commands.wav", *svg = NULL;
+    const char *path = VOICE_DATA_DIR "/clips/commands.wav", *svg = NULL, *trace = NULL;
     struct weights weights;
     struct audio audio;
     setlocale(LC_CTYPE, "");
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--svg") == 0 && i + 1 < argc) {
             svg = argv[++i];
+        } else if (strcmp(argv[i], "--trace") == 0 && i + 1 < argc) {
+            trace = argv[++i];
         } else if (argv[i][0] != '-') {
             path = argv[i];
         } else {
-            fprintf(stderr, "usage: %s [--svg FILE] [sound.wav | sound.raw]\n", argv[0]);
+            fprintf(stderr, "usage: %s [--svg FILE] [--trace NAME] [sound.wav | sound.raw]\n", argv[0]);
             return 2;
         }
     }
@@ -263,7 +283,7 @@ int main(int argc, char **argv) {
         return 1;
     }
     const char *slash = strrchr(path, '/');
-    const int status = hear(&weights, &audio, slash == NULL ? path : slash + 1, svg);
+    const int status = hear(&weights, &audio, slash == NULL ? path : slash + 1, svg, trace);
     weights_free(&weights);
     audio_free(&audio);
     return status;

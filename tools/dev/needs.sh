@@ -119,7 +119,7 @@ want_test_tools() {
     want_build_tools
     want_commands valgrind=valgrind pkg-config=pkg-config python3=python3 doxygen=doxygen dot=graphviz \
         clang=clang clang++=clang llvm-symbolizer=llvm readelf=binutils abidw=abigail-tools abidiff=abigail-tools \
-        diff=diffutils gzip=gzip tar=tar
+        diff=diffutils gzip=gzip tar=tar node=nodejs
     want_header tbb/task_arena.h libtbb-dev
     want_header unsupported/Eigen/CXX11/ThreadPool libeigen3-dev -I/usr/include/eigen3
     want_header uv.h libuv1-dev
