@@ -34,13 +34,14 @@ static weir_node add(weir_graph *graph, const char *name, int length) {
 }
 
 int main(int argc, char **argv) {
-    static const char *const names[WIDTH] = {"</script><script>alert(1)</script>", "a \"quoted\" \\ name", "<!-- & &amp; -->",
-        "tabs\tand\nlines", "\xc3\xa9t\xc3\xa9 \xe6\xb0\xb4", "{{analysis}}"};
+    static const char *const names[WIDTH] = {"</script><script>alert(1)</script>", "a \"quoted\" \\ name",
+        "<!-- & &amp; -->", "tabs\tand\nlines", "\xc3\xa9t\xc3\xa9 \xe6\xb0\xb4", "{{analysis}}"};
     static const struct {
         const char *file;
         weir_trace_format format;
     } files[] = {{"perfetto", WEIR_TRACE_PERFETTO}, {"chrome", WEIR_TRACE_CHROME}, {"folded", WEIR_TRACE_FOLDED},
-        {"pprof", WEIR_TRACE_PPROF}, {"report", WEIR_TRACE_REPORT}, {"html", WEIR_TRACE_HTML}, {"json", WEIR_TRACE_JSON}};
+        {"pprof", WEIR_TRACE_PPROF}, {"report", WEIR_TRACE_REPORT}, {"html", WEIR_TRACE_HTML},
+        {"json", WEIR_TRACE_JSON}};
     CHECK(argc == 2);
     weir_threadpool *pool = NULL;
     const weir_threadpool_options of_three = {.struct_size = sizeof of_three, .num_threads = 3};

@@ -14,8 +14,8 @@
 //! A replay charges each node with the time that its thread took to begin it. How far the replay with nothing changed
 //! is off the run is told too; if that is more than `MOST_OFF`, the model is not this run's, and no savings are told.
 //!
-//! Edges are those of the table (`Nodes::before`). Of a node in a loop they lead to the last instance that was over when
-//! it began: nodes of one iteration are over before the next one's, or those of the slot before it is used again.
+//! Edges are those of the table (`Nodes::before`). Of a node in a loop they lead to the last instance that was over
+//! when it began: nodes of one iteration are over before the next one's, or those of the slot before it is used again.
 #![forbid(unsafe_code)]
 
 use super::record::{CANCELLED, FAILED, KNOWN, LATER, NONE, TraceEvent};
@@ -504,8 +504,8 @@ impl<'a> Replay<'a> {
         })
     }
 
-    /// The time of the whole run if the nodes of a group took none. A list schedule: a thread that is free takes the ready node
-    /// with the longest path to the end.
+    /// The time of the whole run if the nodes of a group took none. A list schedule: a thread that is free takes the
+    /// ready node with the longest path to the end.
     fn time(&mut self, takes_none: Option<u32>) -> u64 {
         let nodes = &self.graph.nodes;
         self.waits.clear();
