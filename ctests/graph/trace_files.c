@@ -3,8 +3,8 @@
  *   trace_files <folder>
  *
  * Writes one trace in each of its formats, for readers of these formats (scripts/trace_readers.py): a program with
- * nodes at once, on three threads, and with names that would break a page or a JSON that took them as they are; streams;
- * and spans of the host's own.
+ * nodes at once, on three threads, and with names that would break a page or a JSON that took them as they are;
+ * streams; and spans of the host's own.
  */
 
 #include <stdio.h>

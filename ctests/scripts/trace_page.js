@@ -3,8 +3,8 @@
 //   node trace_page.js <page>
 //
 // Runs the page of a trace on a document that is only as much of one as the page uses, and whose canvas notes what is
-// drawn: every rectangle has finite numbers and lies on the canvas, the path of the run is drawn without a hole, zoom and
-// keys and pointers work, and no name of the trace becomes markup.
+// drawn: every rectangle has finite numbers and lies on the canvas, the path of the run is drawn without a hole, zoom
+// and keys and pointers work, and no name of the trace becomes markup.
 "use strict";
 
 const assert = require("assert");
@@ -204,7 +204,8 @@ for (let number = 0; number < data.runs.length; number++) {
   assert(elements.why.textContent.includes(`with ${data.runs[number].threads} thread`));
 }
 
-const at = (x, y, more) => ({ offsetX: x, offsetY: y, deltaX: 0, deltaY: 0, pointerId: 1, preventDefault() {}, ...more });
+const at = (x, y, more) =>
+  ({ offsetX: x, offsetY: y, deltaX: 0, deltaY: 0, pointerId: 1, preventDefault() {}, ...more });
 const key = (name) => canvas.listeners.keydown({ key: name, preventDefault() {} });
 function step(what, does, draws = true) {
   does();

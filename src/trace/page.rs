@@ -1,14 +1,15 @@
 //! A page to look at, and the numbers behind it as JSON.
 //!
 //! The page (`page.html`) is one file without a network: it draws what is said here and in `analysis` and `sums`, and
-//! computes none of it. Spans are in it as arrays in base64, by row. A row is a thread and a depth, or a stream, and its
-//! spans do not overlap; spans deeper than `MOST_DEPTH` lie in those around them. More spans than `MOST_SPANS` are
+//! computes none of it. Spans are in it as arrays in base64, by row. A row is a thread and a depth, or a stream, and
+//! its spans do not overlap; spans deeper than `MOST_DEPTH` lie in those around them. More spans than `MOST_SPANS` are
 //! merged: neighbours in a row that are short, and shorter than what is between others.
 #![forbid(unsafe_code)]
 
-use super::analysis::{PathPart, RunAnalysis, analyses};
+use super::analysis::{RunAnalysis, analyses};
 use super::output::{Quoted, TraceOutput};
 use super::record::{NONE, TraceEvent};
+use super::run_graph::PathPart;
 use super::shares::Shares;
 use super::sums::{ProgramSums, programs};
 use super::timeline::{Timeline, room};

@@ -2,8 +2,9 @@
 //! its slowest run took as long as they did, and its nodes.
 #![forbid(unsafe_code)]
 
-use super::analysis::{MOST_OFF, PathPart, RunAnalysis, analyses};
+use super::analysis::{MOST_OFF, RunAnalysis, analyses};
 use super::output::TraceOutput;
+use super::run_graph::PathPart;
 use super::sums::{ProgramSums, programs};
 use super::timeline::Timeline;
 use crate::base::Result;
