@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn nodes_are_found_by_their_number() {
         let mut nodes = Nodes::default();
-        let own = |name, counted_at| NodeOfTable { name, counted_at, engine: None, is_told: name != "" };
+        let own = |name, counted_at| NodeOfTable { name, counted_at, engine: None, is_told: !name.is_empty() };
         assert!(nodes.push(&own("a", None)) && nodes.push(&own("", Some(3))));
         assert!(nodes.push(&NodeOfTable { engine: Some("cuda:0"), ..own("copy", None) }));
         let of = |node| nodes.get(node).map(|node| (node.name, node.counted_at, node.engine));

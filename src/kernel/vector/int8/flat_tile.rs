@@ -56,8 +56,31 @@ pub const MOST_PAIR: i32 = 128;
 
 /// Registers of a tile of one filter.
 pub const LONG: usize = 4;
+/// Most filters of a tile.
+pub const ROWS: usize = 6;
 /// Most windows beyond the last one that a tile computes.
 pub const BEYOND: usize = 32;
+
+/// The numbers of sets of six and of four filters, which have room for all.
+pub fn sets(filters: usize) -> (usize, usize) {
+    let even = filters.max(3).next_multiple_of(2);
+    match even % ROWS {
+        0 => (even / ROWS, 0),
+        4 => (even / ROWS, 1),
+        _ => (even / ROWS - 1, 2),
+    }
+}
+
+/// The first filter of a set, and its filters.
+pub fn set(number: usize, sixes: usize) -> (usize, usize) {
+    if number < sixes { (number * ROWS, ROWS) } else { (sixes * ROWS + (number - sixes) * 4, 4) }
+}
+
+/// Filters with those that complete the last set.
+pub fn rounded(filters: usize) -> usize {
+    let (sixes, fours) = sets(filters);
+    sixes * ROWS + fours * 4
+}
 
 impl FlatTiles {
     /// Those of a supported level. Processors with dot products of four bytes have better ways for many filters.
@@ -289,6 +312,25 @@ mod plain {
                 let both = low(weights[i]) * low(cells[i]) + (weights[i] >> 16) * (cells[i] >> 16);
                 self[i].wrapping_add(both)
             })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_have_room_for_all_filters() {
+        for filters in 1..200 {
+            let (sixes, fours) = sets(filters);
+            let all = (0..sixes + fours).map(|number| set(number, sixes));
+            let end = all.fold(0, |end, (first, rows)| {
+                assert_eq!(first, end);
+                end + rows
+            });
+            assert_eq!(end, rounded(filters));
+            assert!((filters..filters + 4).contains(&end), "{filters} filters in {end}");
         }
     }
 }

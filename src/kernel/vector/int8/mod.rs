@@ -25,6 +25,8 @@ mod blocks;
 mod dots;
 mod finish;
 mod flat;
+mod flat_cells;
+mod flat_layout;
 mod flat_tile;
 mod lines;
 mod micro;

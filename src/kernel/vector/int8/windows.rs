@@ -11,6 +11,7 @@
 use super::compute;
 use super::finish::{Offset, Rule};
 use super::flat::{FlatFilters, FlatWeights, FlatWindows, MOST_TAPS};
+use super::flat_layout::FlatShape;
 use super::flat_tile::FlatTiles;
 use super::pack::pack;
 use super::panels::BytePanels;
@@ -108,7 +109,8 @@ impl Int8Windows {
     fn flat(&self) -> FlatWindows {
         let &Int8Windows { images, groups, channels, filters, rows, columns, zero_w, .. } = self;
         let (flip, zero_x) = (self.flip(), self.zero_x + i32::from(self.flip()));
-        FlatWindows { images, groups, channels, filters, rows, columns, flip, zero_x, zero_w }
+        let shape = FlatShape { images, groups, channels, filters, rows, columns };
+        FlatWindows { shape, flip, zero_x, zero_w }
     }
 
     /// Whether patches are the strip as it is.
