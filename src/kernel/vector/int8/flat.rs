@@ -96,8 +96,8 @@ impl FlatWindows {
         assert_eq!(weights.len(), self.shape.groups * self.shape.filters * self.depth());
         if weights.iter().all(|&weight| i8::try_from(i32::from(weight as i8) - self.zero_w).is_ok()) {
             let quads = self.packed_as(FlatCells::Quads, weights)?;
-            // Measured on Zen 3: a group of quads takes 8 / 5 of the time of one of pairs, and one of what is left, whose
-            // lists are short, twice that.
+            // Measured on Zen 3: a group of quads takes 8 / 5 of the time of one of pairs, and one of what is left,
+            // whose lists are short, twice that.
             let [pairs, whole] =
                 [FlatCells::Pairs, FlatCells::Quads].map(|kind| FlatLayout::new(&self.shape, kind).groups());
             let filters = self.shape.groups * self.shape.filters;
