@@ -1,10 +1,11 @@
 //! int8 convolution over flat planes: no patches, and sums in the order of the output.
 //!
-//! What lies under the windows of an item is copied into planes of *cells* of two numbers (`flat_tile`): an element of
-//! two channels, or, if these are few, as they are depthwise, an element and the one under the next tap. Rows of a plane
-//! follow one another without gaps. So the cell of a tap is at the same distance from a window's place for all windows,
-//! and a register of neighbours runs across the ends of rows; the sums of places between two rows are dropped. A stride
-//! of s divides a plane into s phases, in which neighbours are s elements apart, as far as taps need them.
+//! What lies under the windows of an item is copied into planes of *cells* of two numbers (`flat_tile`): an element
+//! of two channels, or, if these are few, as they are depthwise, an element and the one under the next tap. Rows of a
+//! plane follow one another without gaps. So the cell of a tap is at the same distance from a window's place for all
+//! windows, and a register of neighbours runs across the ends of rows; the sums of places between two rows are
+//! dropped. A stride of s divides a plane into s phases, in which neighbours are s elements apart, as far as taps
+//! need them.
 //!
 //! Padding is zero_x. A row whose padding behind is the padding before the next one shares it. Signed bytes are made
 //! unsigned, 128 greater. Weights are less their zero point; the zero point of x costs a term for each filter.

@@ -1,11 +1,11 @@
 //! Tiles of sums over flat planes (`flat`): a few filters by some registers of neighbouring windows.
 //!
-//! A cell is two numbers of 16 bits, or a *quad* of bytes, unsigned ones of x and signed ones of weights, whose products
-//! are added in pairs to 16 bits first: three instructions instead of four, but only for weights of which no pair adds up
-//! to more than `MOST_PAIR`. What is more is left to tiles of few groups, for each filter its own.
+//! A cell is two numbers of 16 bits, or a *quad* of bytes, unsigned ones of x and signed ones of weights, whose
+//! products are added in pairs to 16 bits first: three instructions instead of four, but only for weights of which no
+//! pair adds up to more than `MOST_PAIR`. What is more is left to tiles of few groups, for each filter its own.
 //!
-//! A group along K is a cell of each filter, times as many neighbouring cells as there
-//! are windows, from an offset of the group's own on. Tiles go beyond the last window up to whole registers.
+//! A group along K is a cell of each filter, times as many neighbouring cells as there are windows, from an offset of
+//! the group's own on. Tiles go beyond the last window up to whole registers.
 
 use crate::kernel::vector::isa::Isa;
 
@@ -27,8 +27,8 @@ pub struct FlatOperands {
 /// Writes sums, rows `stride` elements apart.
 ///
 /// # Safety
-/// The processor has the level. The operands are readable, for as many windows as the tile has, and so many sums of each
-/// row are writable.
+/// The processor has the level. The operands are readable, for as many windows as the tile has, and so many sums of
+/// each row are writable.
 pub type FlatTile = unsafe fn(from: &FlatOperands, sums: *mut i32, stride: usize);
 
 /// The tiles of a level.

@@ -1,5 +1,5 @@
-//! int8 convolution: over flat planes (`flat`), depthwise on all levels, and with packed filters where a step multiplies
-//! cells of two numbers; otherwise a product whose rows are gathered under windows.
+//! int8 convolution: over flat planes (`flat`), depthwise on all levels, and with packed filters where a step
+//! multiplies cells of two numbers; otherwise a product whose rows are gathered under windows.
 //!
 //! An item of the product is a block of windows of an image and a group, for some filters or all. What lies under the
 //! windows is copied into a *strip*, channels innermost, with zero_x as padding and signed bytes as unsigned ones. From

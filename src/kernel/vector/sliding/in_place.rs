@@ -245,8 +245,8 @@ impl ImageWindows<'_> {
         }
     }
 
-    /// Down the rows of one channel, under COUNT registers of windows of 3 x 3: each row of elements is loaded once, for
-    /// all windows that it is under.
+    /// Down the rows of one channel, under COUNT registers of windows of 3 x 3: each row of elements is loaded
+    /// once, for all windows that it is under.
     #[inline(always)]
     unsafe fn stream<
         V: Vector,
