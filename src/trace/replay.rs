@@ -1,4 +1,4 @@
-//! A run again, on paper, with what its nodes took: what it would be shorter by if some took nothing.
+//! A run again, on paper, with the times of its nodes: how much shorter it would be if some took none.
 #![forbid(unsafe_code)]
 
 use super::run_graph::{Lists, PathPart, PathSegment, RunGraph};
@@ -63,7 +63,7 @@ impl<'a> Replay<'a> {
             groups,
             group,
             ranks,
-            around_ns: (first - graph.run.begin_ns) + (graph.run.end_ns - last),
+            around_ns: first.saturating_sub(graph.run.begin_ns) + graph.run.end_ns.saturating_sub(last),
             waits: room(graph.nodes.len())?,
             ready: BinaryHeap::from(room(graph.nodes.len())?),
             moments: BinaryHeap::from(room(2 * graph.nodes.len())?),

@@ -1,6 +1,6 @@
 //! int8 convolution over flat planes: no patches, and sums in the order of the output.
 //!
-//! What lies under the windows of an item is copied into planes of *cells* of two numbers (`flat_tile`): an element
+//! The elements under the windows of an item are copied into planes of *cells* of two numbers (`flat_tile`): one
 //! of two channels, or, if these are few, as they are depthwise, an element and the one under the next tap. Rows of a
 //! plane follow one another without gaps. So the cell of a tap is at the same distance from a window's place for all
 //! windows, and a register of neighbours runs across the ends of rows; the sums of places between two rows are
@@ -42,9 +42,10 @@ pub struct FlatWindows {
 pub struct FlatFilters {
     kind: FlatCells,
     cells: AlignedBuffer,
-    /// What the sums of each filter begin with.
+    /// The first values of each filter's sums.
     terms: Vec<i32>,
-    /// What quads leave of each filter's weights: cells, the numbers of their groups, and the ends of each filter's.
+    /// The rest that quads leave of each filter's weights: cells, the numbers of their groups, and where each filter's
+    /// end.
     rest: Vec<u32>,
     numbers: Vec<u32>,
     ends: Vec<usize>,

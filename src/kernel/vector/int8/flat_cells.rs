@@ -53,7 +53,7 @@ impl FlatSource<'_> {
         let count = (input + before).saturating_sub(first.max(before)).min(layout.needed - left);
         let is_line = layout.height * layout.phases[0] == 1 && layout.rows.input == 1 && layout.rows.before == 0;
         if is_line && stride == 1 && left == 0 {
-            // What is behind the windows of the last block is any.
+            // Bytes behind the windows of the last block may be any.
             let at = from + first - before;
             if count >= block.across + layout.needed - layout.across
                 && let Some(there) = x.get(at..at + layout.area + layout.columns.dilation + CHUNK)
@@ -150,7 +150,7 @@ fn quads<const N: usize>([a, b, c, d]: [&[u8]; QUAD], flip: u32, to: &mut [u32],
     }
 }
 
-/// What a pair of weights of a quad is multiplied by at first, and what is left of it (`MOST_PAIR`).
+/// The part of a quad's pair of weights whose products fit in 16 bits (`MOST_PAIR`), and the rest.
 pub fn parted([a, b]: [i32; 2]) -> [[i32; 2]; 2] {
     let more = a + b - (a + b).clamp(-MOST_PAIR, MOST_PAIR);
     // Both weights have the sign of what is too much.

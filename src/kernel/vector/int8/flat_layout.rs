@@ -32,7 +32,7 @@ pub struct FlatShape {
     pub columns: Axis,
 }
 
-/// What cells are made of.
+/// The numbers that a cell holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlatCells {
     /// Neighbours in a row, for filters one by one.

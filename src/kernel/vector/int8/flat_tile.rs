@@ -2,7 +2,7 @@
 //!
 //! A cell is two numbers of 16 bits, or a *quad* of bytes, unsigned ones of x and signed ones of weights, whose
 //! products are added in pairs to 16 bits first: three instructions instead of four, but only for weights of which no
-//! pair adds up to more than `MOST_PAIR`. What is more is left to tiles of few groups, for each filter its own.
+//! pair adds up to more than `MOST_PAIR`. The rest is left to tiles of few groups, for each filter its own.
 //!
 //! A group along K is a cell of each filter, times as many neighbouring cells as there are windows, from an offset of
 //! the group's own on. Tiles go beyond the last window up to whole registers.
@@ -20,7 +20,7 @@ pub struct FlatOperands {
     pub offsets: *const usize,
     /// The number of each group, where only some have weights; otherwise null.
     pub numbers: *const u32,
-    /// What the sums of each filter begin with; null if they go on from what there is.
+    /// The first values of each filter's sums; null if the sums go on from those that are there.
     pub begin: *const i32,
 }
 
