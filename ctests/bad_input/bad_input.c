@@ -4,6 +4,7 @@
  * rows of the nouns are in bad_input_*.c.
  */
 
+#include <weir/domain.h>
 #include <weir/task_group.h>
 #include <weir/inspect.h>
 #include <weir/trace.h>

@@ -3,6 +3,7 @@
  * Bad input for engines, their settings, and the waits for them.
  */
 
+#include <weir/domain.h>
 #include <weir/device.h>
 #include <weir/testing.h>
 

@@ -11,6 +11,7 @@
 #include "test_pools.h"
 #include "weir/dlpack.h"
 #include "weir/testing.h"
+#include <weir/domain.h>
 #include <weir/memory.h>
 #include <weir/resource.h>
 #include <weir/inspect.h>

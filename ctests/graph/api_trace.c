@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <weir/domain.h>
 #include <weir/trace.h>
 
 #include "make.h"

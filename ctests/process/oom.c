@@ -7,6 +7,7 @@
 
 #include "interpose.h"
 
+#include <weir/domain.h>
 #include <weir/ops.h>
 #include <weir/inspect.h>
 

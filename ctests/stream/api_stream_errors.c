@@ -3,6 +3,7 @@
  * Errors of asynchronous streams: they come late, stay, skip what is behind them, are reported once, can be cleared.
  */
 
+#include <weir/domain.h>
 #include <weir/inspect.h>
 
 #include "make.h"

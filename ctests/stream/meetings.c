@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <weir/domain.h>
 #include <weir/inspect.h>
 
 #include "make.h"

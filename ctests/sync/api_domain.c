@@ -5,6 +5,7 @@
  */
 
 #include <pthread.h>
+#include <weir/domain.h>
 #include <weir/inspect.h>
 #include <weir/device.h>
 

@@ -5,6 +5,7 @@
  */
 
 #include <pthread.h>
+#include <weir/domain.h>
 #include <weir/ops.h>
 #include <weir/resource.h>
 #include <weir/inspect.h>

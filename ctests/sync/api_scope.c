@@ -4,6 +4,7 @@
  * time.
  */
 
+#include <weir/domain.h>
 #include <weir/inspect.h>
 
 #include "make.h"

@@ -6,6 +6,7 @@
  */
 
 #include <pthread.h>
+#include <weir/domain.h>
 #include <weir/ops.h>
 #include <weir/inspect.h>
 #include <weir/testing.h>

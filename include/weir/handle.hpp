@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "../weir.h"
+#include "domain.h"
 #include "memory.h"
 #include "task_group.h"
 #include "ops.h"

@@ -351,37 +351,11 @@ weir_status weir_sync_devices(uint64_t timeout_ns,
                               weir_engine_sync *results,
                               size_t capacity,
                               size_t *out_count);
-weir_status weir_async_scope_begin(uint64_t *out_scope);
-weir_status weir_async_scope_end(uint64_t scope, uint64_t timeout_ns);
 weir_status weir_time_ns(weir_stream *stream,
                          weir_host_fn fn,
                          void *arg,
                          size_t repetitions,
                          uint64_t *out_times);
-weir_status weir_domain_create(const char *name, weir_domain **out_domain);
-weir_status weir_domain_retain(weir_domain *domain);
-void weir_domain_release(weir_domain *domain);
-weir_status weir_domain_get_name(const weir_domain *domain,
-                                 char *buffer,
-                                 size_t capacity,
-                                 size_t *out_length);
-weir_status weir_engine_attr_set_domain(weir_engine_attr *attr, weir_domain *domain);
-weir_status weir_engine_attr_get_domain(const weir_engine_attr *attr, weir_domain **out_domain);
-weir_status weir_engine_attr_set_name(weir_engine_attr *attr, const char *name);
-weir_status weir_engine_attr_get_name(const weir_engine_attr *attr,
-                                      char *buffer,
-                                      size_t capacity,
-                                      size_t *out_length);
-weir_status weir_engine_get_name(const weir_engine *engine,
-                                 char *buffer,
-                                 size_t capacity,
-                                 size_t *out_length);
-weir_status weir_sync_domain(const weir_domain *domain,
-                             uint64_t timeout_ns,
-                             weir_engine_sync *results,
-                             size_t capacity,
-                             size_t *out_count);
-weir_status weir_async_scope_begin_in(const weir_domain *domain, uint64_t *out_scope);
 typedef enum weir_kernel_flags {
   WEIR_KERNEL_IN_PLACE = 1,
   WEIR_KERNEL_PURE = 2,
@@ -734,6 +708,34 @@ weir_status weir_task_group_cancel(weir_task_group *group);
 weir_status weir_task_group_is_stopped(const weir_task_group *group,
                                        int32_t *out_stopped);
 weir_status weir_task_group_notify(weir_task_group *group, const weir_notice *notice);
+
+/* weir/domain.h */
+weir_status weir_domain_create(const char *name, weir_domain **out_domain);
+weir_status weir_domain_retain(weir_domain *domain);
+void weir_domain_release(weir_domain *domain);
+weir_status weir_domain_get_name(const weir_domain *domain,
+                                 char *buffer,
+                                 size_t capacity,
+                                 size_t *out_length);
+weir_status weir_engine_attr_set_domain(weir_engine_attr *attr, weir_domain *domain);
+weir_status weir_engine_attr_get_domain(const weir_engine_attr *attr, weir_domain **out_domain);
+weir_status weir_engine_attr_set_name(weir_engine_attr *attr, const char *name);
+weir_status weir_engine_attr_get_name(const weir_engine_attr *attr,
+                                      char *buffer,
+                                      size_t capacity,
+                                      size_t *out_length);
+weir_status weir_engine_get_name(const weir_engine *engine,
+                                 char *buffer,
+                                 size_t capacity,
+                                 size_t *out_length);
+weir_status weir_sync_domain(const weir_domain *domain,
+                             uint64_t timeout_ns,
+                             weir_engine_sync *results,
+                             size_t capacity,
+                             size_t *out_count);
+weir_status weir_async_scope_begin_in(const weir_domain *domain, uint64_t *out_scope);
+weir_status weir_async_scope_begin(uint64_t *out_scope);
+weir_status weir_async_scope_end(uint64_t scope, uint64_t timeout_ns);
 
 /* weir/control.h */
 typedef struct weir_cond_desc {

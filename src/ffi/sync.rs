@@ -95,6 +95,8 @@ pub(super) unsafe fn sync(
 /// Begins a scope: weir_async_scope_end reports the late failures from here on, on any asynchronous stream. Scopes may
 /// be nested, and overlap in several threads; the first that ends reports a failure. *out_scope is a number, and
 /// nothing has to be released. weir_async_scope_begin_in is for the streams of one domain.
+///
+/// Chapter: Scopes.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_async_scope_begin(out_scope: *mut u64) -> weir_status {
@@ -114,6 +116,8 @@ pub unsafe extern "C" fn weir_async_scope_begin(out_scope: *mut u64) -> weir_sta
 ///
 /// Blocking: until done or timeout_ns have passed. Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION as of
 /// weir_sync_devices; else a late error.
+///
+/// Chapter: Scopes.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_async_scope_end(scope: u64, timeout_ns: u64) -> weir_status {
