@@ -70,8 +70,7 @@ function(weir_program name)
 endfunction()
 
 # weir_suite_test(<name> <source>... [ARGUMENTS <argument>...]): a program that exits 0 when all is well, run as it is
-# and under memcheck; or with ThreadSanitizer, where no race may be reported. WEIR_TEST_SCALE=small asks it for fewer
-# rounds.
+# and under memcheck; or with a sanitizer. WEIR_TEST_SCALE=small asks it for fewer rounds where each takes longer.
 function(weir_suite_test name)
     cmake_parse_arguments(PARSE_ARGV 1 test "" "" ARGUMENTS)
     weir_program("${name}" ${test_UNPARSED_ARGUMENTS})
@@ -79,7 +78,8 @@ function(weir_suite_test name)
         weir_test("race.${name}" race 300 COMMAND "${name}" ${test_ARGUMENTS}
             ENVIRONMENT WEIR_TEST_SCALE=small TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1)
     elseif(WEIR_SANITIZE)
-        weir_test("suite.${name}" suite 300 COMMAND "${name}" ${test_ARGUMENTS} ENVIRONMENT WEIR_MEMORY_MODE=direct)
+        weir_test("suite.${name}" suite 300 COMMAND "${name}" ${test_ARGUMENTS}
+            ENVIRONMENT WEIR_TEST_SCALE=small WEIR_MEMORY_MODE=direct)
     else()
         weir_test("suite.${name}" suite 300 COMMAND "${name}" ${test_ARGUMENTS})
         weir_memcheck_test("${name}" "$<TARGET_FILE:${name}>" ${test_ARGUMENTS})

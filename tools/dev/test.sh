@@ -166,14 +166,14 @@ test_all() {
     ahead library build_library "$build/test" -DWEIR_BUILD_STATIC=ON
     check "cargo fmt" cargo fmt --all --check
     # Wherever cargo is called below it is for the tests of the whole workspace and with this profile: without tests, or
-    # a package by itself, takes its dependencies with fewer features, and all is built once more. shellcheck
-    # disable=SC2086 # two words, or none
+    # a package by itself, takes its dependencies with fewer features, and all is built once more.
+    # shellcheck disable=SC2086 # two words, or none
     check "cargo clippy" cargo clippy --locked --workspace --features weir/half --profile checked --all-targets -- $deny
     check "cargo doc" env RUSTDOCFLAGS="$deny" cargo doc --locked --workspace --features weir/half --profile checked --no-deps
     check "doxygen" doxygen_run
     check "the links of the reference" "$python" ctests/scripts/doc_links.py "$build/doc/html" docs
     check "build the Rust tests" cargo test --locked --workspace --features weir/half --profile checked --no-run
-    check "build the loom models" loom --no-run
+    check "build the loom models" build_loom
     begin "wait for the library as users get it"
     join
     check "the library as users get it, which was built beside these" caught_up library
@@ -214,13 +214,18 @@ test_all() {
     summary
 }
 
-# Other flags for rustc would throw away what the other steps built, hence the target directory.
-loom() {
-    RUSTFLAGS="--cfg loom" cargo test --locked --package weir-core --profile models --target-dir target/loom --lib "$@"
+# Other flags for rustc would throw away what the other steps built, hence the target directory. No model is of a kernel
+# or of CUDA, and compiling these takes longer than running all models.
+loom="test --locked --package weir-core --profile models --no-default-features --features graph --target-dir target/loom --lib"
+
+build_loom() {
+    # shellcheck disable=SC2086 # several words
+    RUSTFLAGS="--cfg loom" cargo $loom --no-run
 }
 
 idly_loom() {
-    RUSTFLAGS="--cfg loom" idly cargo test --locked --package weir-core --profile models --target-dir target/loom --lib models
+    # shellcheck disable=SC2086 # several words
+    RUSTFLAGS="--cfg loom" idly cargo $loom models
 }
 
 # The library with and without features, which look alike to the dynamic linker. With --target they lie elsewhere than
