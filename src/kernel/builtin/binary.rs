@@ -81,10 +81,7 @@ impl BinaryCall<'_, '_> {
     }
 
     /// Integers in blocks: `put` stores the results of one into the output.
-    fn blocks_of<T: Integer, U: Element>(
-        self,
-        put: impl Fn(&BinaryPiece, &[T], &mut [T], &mut [U]) + Sync,
-    ) -> Result<()> {
+    fn blocks_of<T: Integer, U: Element>(self, put: fn(&BinaryPiece, &[T], &mut [T], &mut [U])) -> Result<()> {
         self.region::<T, U>(|work, sides, items| {
             let (mut left, mut right) = ([T::default(); BLOCK], [T::default(); BLOCK]);
             for from in items.clone().step_by(BLOCK) {

@@ -4,10 +4,9 @@
 use super::{Builtin, BuiltinOperation, GRAIN, LEAST_NS, elements};
 use crate::base::{Desc, Result, dtype};
 use crate::kernel::vector::affine;
-use crate::kernel::vector::convert::{self, Stored, Whole};
-use crate::kernel::vector::elements::{ClaimInput, SourceRow};
+use crate::kernel::vector::convert::{self, Numbers, Stored, Whole};
 use crate::kernel::{KernelContext, Outputs};
-use crate::memory::{Bf16, Bool, F16};
+use crate::memory::{Bf16, Bool, Element, F16};
 use crate::ops::{Convert, weir_overflow_value, weir_rounding_value};
 use crate::threadpool::Span;
 use std::ops::Range;
@@ -17,88 +16,121 @@ const BLOCK: usize = 1024;
 /// Time per element.
 const ELEMENT_NS: f32 = 0.25;
 
+fn span(output: &Desc) -> Span {
+    Span { items: elements(output), cost_ns: ELEMENT_NS, grain: GRAIN, ..Span::default() }
+}
+
 fn is_integer(dtype: u32) -> bool {
     [dtype::S64, dtype::S32, dtype::S8, dtype::U8].contains(&dtype)
 }
 
 impl Builtin<Convert> {
-    fn region<U: Stored>(
+    /// `body` makes some elements of the output of those of the input.
+    fn region<U: Element>(
         &self,
         context: &KernelContext<'_>,
         outputs: Outputs<'_>,
-        body: impl Fn(&mut [U], Range<usize>) + Sync,
+        body: &(dyn Fn(&mut [U], Range<usize>) + Sync),
     ) -> Result<()> {
         let output = outputs.only();
-        let span = Span { items: elements(output.desc()), cost_ns: ELEMENT_NS, grain: GRAIN, ..Span::default() };
-        context.parallel_into(&span, output.shards(1), |y, claim| {
+        context.parallel_into(&span(output.desc()), output.shards(1), |y, claim| {
             body(y, claim.begin()..claim.end());
             Ok(())
         })
     }
 
-    fn run<T: Stored, U: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
-        let (isa, input) = (self.isa, context.input(0));
-        let x = ClaimInput::<T>::of(input);
+    /// By way of f32.
+    fn run<U: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, x: &Numbers<'_, f32>) -> Result<()> {
+        let isa = self.isa;
         // `narrow` rounds to nearest.
         let is_rounded = is_integer(U::DTYPE) && self.rounding != weir_rounding_value::WEIR_ROUNDING_NEAREST;
-        self.region::<U>(context, outputs, |y, Range { start: begin, end }| {
-            let mut floats = [0.0; BLOCK];
-            if self.is_plain() && T::DTYPE == dtype::F32 && !is_rounded {
-                // The elements are f32 already.
-                return convert::narrow(isa, &input.read::<f32>()[begin..end], y);
-            }
+        self.region::<U>(context, outputs, &|y, Range { start: begin, end }| {
+            let (mut floats, mut read) = ([0.0; BLOCK], [0.0; BLOCK]);
             for from in (begin..end).step_by(BLOCK) {
-                let block = &mut floats[..BLOCK.min(end - from)];
-                x.widen(isa, SourceRow { at: from, stretched: false }, block);
+                let count = BLOCK.min(end - from);
+                let y = &mut y[from - begin..][..count];
+                if self.is_plain() && !is_rounded {
+                    convert::narrow(isa, x.read(isa, from..from + count, &mut read), y);
+                    continue;
+                }
+                let block = &mut floats[..count];
+                x.convert(isa, from..from + count, block);
                 if !self.is_plain() {
                     affine::scale(isa, block, self.scale, self.shift);
                 }
                 if is_rounded {
                     affine::round(isa, block, self.rounding);
                 }
-                convert::narrow(isa, block, &mut y[from - begin..][..block.len()]);
+                convert::narrow(isa, block, y);
             }
         })
     }
 
-    /// Integers of another type, or truth values.
-    fn exchange<T: Whole, U: Whole>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
-        let (isa, input) = (self.isa, context.input(0));
+    /// Integers or truth values as longer integers.
+    fn widen<N: Whole>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, x: &Numbers<'_, N>) -> Result<()> {
+        self.region::<N>(context, outputs, &|y, range| x.convert(self.isa, range, y))
+    }
+
+    /// Integers or truth values as others.
+    fn exchange<N: Whole + Default, U: Whole>(
+        &self,
+        context: &KernelContext<'_>,
+        outputs: Outputs<'_>,
+        x: &Numbers<'_, N>,
+    ) -> Result<()> {
+        let isa = self.isa;
         let saturates = self.overflow == weir_overflow_value::WEIR_OVERFLOW_SATURATE;
-        self.region::<U>(context, outputs, |y, range| {
-            convert::exchange(isa, &input.read::<T>()[range], y, saturates);
+        self.region::<U>(context, outputs, &|y, Range { start: begin, end }| {
+            let mut read = [N::default(); BLOCK];
+            for from in (begin..end).step_by(BLOCK) {
+                let count = BLOCK.min(end - from);
+                let numbers = x.read(isa, from..from + count, &mut read);
+                convert::exchange(isa, numbers, &mut y[from - begin..][..count], saturates);
+            }
         })
     }
 
     /// The same type: copies bytes, so that each element stays exact.
-    fn copy<T: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
-        let x = ClaimInput::<T>::of(context.input(0));
-        self.region::<T>(context, outputs, |y, range| x.copy(SourceRow { at: range.start, stretched: false }, y))
+    fn copy(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        let (x, unit, output) = (context.input(0).read_bytes(), dtype::size(self.dtype)?, outputs.only());
+        context.parallel_into(&span(output.desc()), output.byte_shards(unit), |y, claim| {
+            y.copy_from_slice(&x[claim.begin() * unit..claim.end() * unit]);
+            Ok(())
+        })
     }
 
-    fn run_from<T: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+    fn run_from(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, x: &Numbers<'_, f32>) -> Result<()> {
         match self.dtype {
-            to if to == T::DTYPE && self.is_plain() => self.copy::<T>(context, outputs),
-            dtype::F32 => self.run::<T, f32>(context, outputs),
-            dtype::S64 => self.run::<T, i64>(context, outputs),
-            dtype::S32 => self.run::<T, i32>(context, outputs),
-            dtype::U8 => self.run::<T, u8>(context, outputs),
-            dtype::S8 => self.run::<T, i8>(context, outputs),
-            dtype::F16 => self.run::<T, F16>(context, outputs),
-            dtype::BF16 => self.run::<T, Bf16>(context, outputs),
-            _ => self.run::<T, Bool>(context, outputs),
+            dtype::F32 => self.run::<f32>(context, outputs, x),
+            dtype::S64 => self.run::<i64>(context, outputs, x),
+            dtype::S32 => self.run::<i32>(context, outputs, x),
+            dtype::U8 => self.run::<u8>(context, outputs, x),
+            dtype::S8 => self.run::<i8>(context, outputs, x),
+            dtype::F16 => self.run::<F16>(context, outputs, x),
+            dtype::BF16 => self.run::<Bf16>(context, outputs, x),
+            _ => self.run::<Bool>(context, outputs, x),
         }
     }
 
-    fn run_from_whole<T: Whole>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+    /// Elements of type T; N is the shortest of i32 and i64 that holds them.
+    fn run_from_whole<T: Whole, N: Whole + Default>(
+        &self,
+        context: &KernelContext<'_>,
+        outputs: Outputs<'_>,
+    ) -> Result<()> {
+        let bytes = context.input(0);
+        if !self.is_plain() || [dtype::F32, dtype::F16, dtype::BF16].contains(&self.dtype) {
+            return self.run_from(context, outputs, &Numbers::floats::<T>(bytes));
+        }
         match self.dtype {
-            _ if !self.is_plain() => self.run_from::<T>(context, outputs),
-            dtype::S64 => self.exchange::<T, i64>(context, outputs),
-            dtype::S32 => self.exchange::<T, i32>(context, outputs),
-            dtype::U8 => self.exchange::<T, u8>(context, outputs),
-            dtype::S8 => self.exchange::<T, i8>(context, outputs),
-            dtype::BOOL if T::DTYPE != dtype::BOOL => self.exchange::<T, Bool>(context, outputs),
-            _ => self.run_from::<T>(context, outputs),
+            dtype::S64 => self.widen::<i64>(context, outputs, &Numbers::integers::<T>(bytes)),
+            dtype::S32 if size_of::<T>() < size_of::<i32>() => {
+                self.widen::<i32>(context, outputs, &Numbers::integers::<T>(bytes))
+            }
+            dtype::S32 => self.exchange::<N, i32>(context, outputs, &Numbers::integers::<T>(bytes)),
+            dtype::U8 => self.exchange::<N, u8>(context, outputs, &Numbers::integers::<T>(bytes)),
+            dtype::S8 => self.exchange::<N, i8>(context, outputs, &Numbers::integers::<T>(bytes)),
+            _ => self.exchange::<N, Bool>(context, outputs, &Numbers::integers::<T>(bytes)),
         }
     }
 }
@@ -109,15 +141,17 @@ impl BuiltinOperation for Builtin<Convert> {
     }
 
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
-        match context.inputs()[0].desc().dtype {
-            dtype::F32 => self.run_from::<f32>(context, outputs),
-            dtype::S64 => self.run_from_whole::<i64>(context, outputs),
-            dtype::S32 => self.run_from_whole::<i32>(context, outputs),
-            dtype::U8 => self.run_from_whole::<u8>(context, outputs),
-            dtype::S8 => self.run_from_whole::<i8>(context, outputs),
-            dtype::F16 => self.run_from::<F16>(context, outputs),
-            dtype::BF16 => self.run_from::<Bf16>(context, outputs),
-            _ => self.run_from_whole::<Bool>(context, outputs),
+        let bytes = context.input(0);
+        match bytes.desc().dtype {
+            same if same == self.dtype && self.is_plain() => self.copy(context, outputs),
+            dtype::F32 => self.run_from(context, outputs, &Numbers::floats::<f32>(bytes)),
+            dtype::S64 => self.run_from_whole::<i64, i64>(context, outputs),
+            dtype::S32 => self.run_from_whole::<i32, i32>(context, outputs),
+            dtype::U8 => self.run_from_whole::<u8, i32>(context, outputs),
+            dtype::S8 => self.run_from_whole::<i8, i32>(context, outputs),
+            dtype::F16 => self.run_from(context, outputs, &Numbers::floats::<F16>(bytes)),
+            dtype::BF16 => self.run_from(context, outputs, &Numbers::floats::<Bf16>(bytes)),
+            _ => self.run_from_whole::<Bool, i32>(context, outputs),
         }
     }
 }

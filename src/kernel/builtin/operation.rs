@@ -188,9 +188,11 @@ where
         if !context.is_open() {
             return BuiltinOperation::compute(self, context, outputs);
         }
+        let output_at = |inputs: &[Desc], index| self.operator.output_at(inputs, index);
+        let scratch_bytes = |inputs: &[Desc], first: &Desc| BuiltinOperation::scratch_bytes(self, inputs, first);
         let bytes = match context.inputs().len() {
-            ..=FEW_INPUTS => settled::<O, FEW_INPUTS>(self, context, &mut outputs)?,
-            _ => settled::<O, { WEIR_MAX_ARGS as usize }>(self, context, &mut outputs)?,
+            ..=FEW_INPUTS => settled::<FEW_INPUTS>(&output_at, &scratch_bytes, context, &mut outputs)?,
+            _ => settled::<{ WEIR_MAX_ARGS as usize }>(&output_at, &scratch_bytes, context, &mut outputs)?,
         };
         BuiltinOperation::compute(self, &context.with_scratch(bytes)?, outputs)
     }
@@ -201,23 +203,21 @@ fn is_known(inputs: &[Desc], outputs: &[Desc]) -> bool {
 }
 
 /// Checks the actual shapes of a call of at most `N` inputs, and allocates its outputs. Returns the scratch memory per
-/// slot that it needs, in bytes.
-fn settled<O: Operator, const N: usize>(
-    kernel: &Builtin<O>,
+/// slot that it needs, in bytes. Not compiled for each operator.
+fn settled<const N: usize>(
+    output_at: &dyn Fn(&[Desc], usize) -> Result<Desc>,
+    scratch_bytes: &dyn Fn(&[Desc], &Desc) -> usize,
     context: &KernelContext<'_>,
     outputs: &mut Outputs<'_>,
-) -> Result<usize>
-where
-    Builtin<O>: BuiltinOperation,
-{
+) -> Result<usize> {
     let mut descs = [Desc::new(dtype::F32, &[]); N];
     for (desc, view) in descs.iter_mut().zip(context.inputs()) {
         *desc = *view.desc();
     }
     let inputs = &descs[..context.inputs().len()];
-    let first = kernel.operator.output(inputs)?;
+    let first = output_at(inputs, 0)?;
     for i in 0..outputs.count() {
-        let output = if i == 0 { first } else { kernel.operator.output_at(inputs, i)? };
+        let output = if i == 0 { first } else { output_at(inputs, i)? };
         let declared = outputs.desc(i);
         if !declared.is_concrete() {
             // What only the arithmetic knows it allocates itself.
@@ -228,5 +228,5 @@ where
             return Err(Error::internal(format!("output {i} was to be {}, and is {}", declared.text(), output.text())));
         }
     }
-    Ok(BuiltinOperation::scratch_bytes(kernel, inputs, &first))
+    Ok(scratch_bytes(inputs, &first))
 }

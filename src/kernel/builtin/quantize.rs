@@ -3,7 +3,7 @@
 
 use super::{Builtin, BuiltinOperation, GRAIN, LEAST_NS, axis, elements, input};
 use crate::base::{Desc, Result, dtype};
-use crate::kernel::vector::convert::{self, Stored};
+use crate::kernel::vector::convert::{self, Numbers, Stored};
 use crate::kernel::vector::elements::{ClaimInput, SourceRow};
 use crate::kernel::vector::{affine, isa::Isa};
 use crate::kernel::{KernelContext, Outputs};
@@ -61,8 +61,8 @@ impl Builtin<Quantize> {
         Ok(ChannelParameters { scales, zeros, len: columns.len, inner: columns.inner })
     }
 
-    fn run<T: Stored, U: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
-        let (isa, x, output) = (Isa::best(), ClaimInput::<T>::of(context.input(0)), outputs.only());
+    fn run<U: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, x: &Numbers<'_, f32>) -> Result<()> {
+        let (isa, output) = (Isa::best(), outputs.only());
         let channels = self.channels(context)?;
         let span = Span { items: elements(output.desc()), cost_ns: ELEMENT_NS, grain: GRAIN, ..Span::default() };
         context.parallel_into(&span, output.shards::<U>(1), |y, claim| {
@@ -76,7 +76,7 @@ impl Builtin<Quantize> {
                 if !whole || from == begin {
                     channels.fill(isa, from, scales, zeros);
                 }
-                x.widen(isa, SourceRow { at: from, stretched: false }, block);
+                x.convert(isa, from..from + count, block);
                 match self.dequantize {
                     false => affine::quantize(isa, block, scales, zeros),
                     true => affine::dequantize(isa, block, scales, zeros),
@@ -86,17 +86,6 @@ impl Builtin<Quantize> {
             Ok(())
         })
     }
-
-    fn run_from<T: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
-        match self.dtype {
-            dtype::F32 => self.run::<T, f32>(context, outputs),
-            dtype::F16 => self.run::<T, F16>(context, outputs),
-            dtype::BF16 => self.run::<T, Bf16>(context, outputs),
-            dtype::S32 => self.run::<T, i32>(context, outputs),
-            dtype::S8 => self.run::<T, i8>(context, outputs),
-            _ => self.run::<T, u8>(context, outputs),
-        }
-    }
 }
 
 impl BuiltinOperation for Builtin<Quantize> {
@@ -105,13 +94,22 @@ impl BuiltinOperation for Builtin<Quantize> {
     }
 
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
-        match context.inputs()[0].desc().dtype {
-            dtype::F32 => self.run_from::<f32>(context, outputs),
-            dtype::F16 => self.run_from::<F16>(context, outputs),
-            dtype::BF16 => self.run_from::<Bf16>(context, outputs),
-            dtype::S32 => self.run_from::<i32>(context, outputs),
-            dtype::S8 => self.run_from::<i8>(context, outputs),
-            _ => self.run_from::<u8>(context, outputs),
+        let bytes = context.input(0);
+        let x = match bytes.desc().dtype {
+            dtype::F32 => Numbers::floats::<f32>(bytes),
+            dtype::F16 => Numbers::floats::<F16>(bytes),
+            dtype::BF16 => Numbers::floats::<Bf16>(bytes),
+            dtype::S32 => Numbers::floats::<i32>(bytes),
+            dtype::S8 => Numbers::floats::<i8>(bytes),
+            _ => Numbers::floats::<u8>(bytes),
+        };
+        match self.dtype {
+            dtype::F32 => self.run::<f32>(context, outputs, &x),
+            dtype::F16 => self.run::<F16>(context, outputs, &x),
+            dtype::BF16 => self.run::<Bf16>(context, outputs, &x),
+            dtype::S32 => self.run::<i32>(context, outputs, &x),
+            dtype::S8 => self.run::<i8>(context, outputs, &x),
+            _ => self.run::<u8>(context, outputs, &x),
         }
     }
 }

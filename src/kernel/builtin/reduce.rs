@@ -3,13 +3,12 @@
 
 use super::{Builtin, BuiltinOperation, LEAST_NS};
 use crate::base::{Desc, Error, Result, dtype};
-use crate::kernel::vector::convert::Whole;
+use crate::kernel::vector::convert::{Numbers, Stored, Whole};
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::reduce::*;
 use crate::kernel::{KernelContext, Outputs};
-use crate::memory::{Bf16, Bool, F16};
+use crate::memory::{Bf16, Bool, Element, F16};
 use crate::ops::{Reduce, weir_reduce_op_value as Op};
-use std::marker::PhantomData;
 
 impl Builtin<Reduce> {
     fn plan(&self, input: &Desc) -> Result<ReductionPlan> {
@@ -23,121 +22,95 @@ impl Builtin<Reduce> {
         vectors * if self.gives_places() { 0.2 } else { 0.08 }
     }
 
-    fn numbers<T: ReductionInput<Number = f32>>(
-        &self,
-        plan: &ReductionPlan,
-        context: &KernelContext<'_>,
-        outputs: Outputs<'_>,
-    ) -> Result<()> {
-        let (count, eps) = (plan.reduced() as f64, f64::from(self.eps));
-        // The operation is dispatched once for many results.
-        let finish = |totals: &[f64], out: &mut [T]| match self.op {
-            Op::WEIR_REDUCE_MEAN => each(totals, out, |total| total / count),
-            Op::WEIR_REDUCE_NORM_MAX => each(totals, out, |total| self.root(larger(total, eps))),
-            Op::WEIR_REDUCE_NORM_SUM => each(totals, out, |total| self.root(total + eps)),
-            Op::WEIR_REDUCE_NORM_POWER_MAX => each(totals, out, |total| larger(total, eps)),
-            Op::WEIR_REDUCE_NORM_POWER_SUM => each(totals, out, |total| total + eps),
-            _ => each(totals, out, |total| total),
-        };
-        let (ns, call) = (self.number_ns(), (context, outputs.only()));
-        match self.op {
-            Op::WEIR_REDUCE_SUM | Op::WEIR_REDUCE_MEAN => {
-                plan.compute::<_, T, T>(self.isa, Fold(Sum), ns, call, &finish)
-            }
-            Op::WEIR_REDUCE_MIN => plan.compute::<_, T, T>(self.isa, Fold(Least), ns, call, &finish),
-            Op::WEIR_REDUCE_MAX => plan.compute::<_, T, T>(self.isa, Fold(Greatest), ns, call, &finish),
-            Op::WEIR_REDUCE_MUL => plan.compute::<_, T, T>(self.isa, Fold(Product), ns, call, &finish),
-            _ if self.squares => plan.compute::<_, T, T>(self.isa, Fold(Squares), ns, call, &finish),
-            _ => plan.compute::<_, T, T>(self.isa, Fold(Sizes), ns, call, &finish),
-        }
-    }
-
-    fn places<R, T: ReductionInput<Number = R::Number>>(
-        &self,
-        plan: &ReductionPlan,
-        reduction: R,
-        (context, outputs): (&KernelContext<'_>, Outputs<'_>),
-        place: impl Fn(&R::Partial) -> u32 + Sync,
-    ) -> Result<()>
-    where
-        R: Reduction,
-    {
-        let (ns, call) = (self.number_ns(), (context, outputs.only()));
-        if self.long_indices {
-            let finish = |best: &[R::Partial], out: &mut [i64]| {
-                out.iter_mut().zip(best).for_each(|(out, best)| *out = place(best).into());
+    fn floats<T: Stored>(&self, plan: &ReductionPlan, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        let x = Numbers::floats::<T>(context.input(0));
+        if self.gives_places() {
+            let best = match self.op {
+                Op::WEIR_REDUCE_ARGMIN => extreme_index::<true>(),
+                _ => extreme_index::<false>(),
             };
-            return plan.compute::<R, T, i64>(self.isa, reduction, ns, call, &finish);
+            return self.places(plan, &best, context, outputs, &x, |best| best.place);
         }
-        let finish = |best: &[R::Partial], out: &mut [i32]| {
+        let reduction = match self.op {
+            Op::WEIR_REDUCE_SUM | Op::WEIR_REDUCE_MEAN => fold::<Sum>(),
+            Op::WEIR_REDUCE_MIN => fold::<Least>(),
+            Op::WEIR_REDUCE_MAX => fold::<Greatest>(),
+            Op::WEIR_REDUCE_MUL => fold::<Product>(),
+            _ if self.squares => fold::<Squares>(),
+            _ => fold::<Sizes>(),
+        };
+        let (count, eps) = (plan.reduced() as f64, f64::from(self.eps));
+        let of_total = |total: f64| match self.op {
+            Op::WEIR_REDUCE_MEAN => total / count,
+            Op::WEIR_REDUCE_NORM_MAX => self.root(larger(total, eps)),
+            Op::WEIR_REDUCE_NORM_SUM => self.root(total + eps),
+            Op::WEIR_REDUCE_NORM_POWER_MAX => larger(total, eps),
+            Op::WEIR_REDUCE_NORM_POWER_SUM => total + eps,
+            _ => total,
+        };
+        let results = Finished::new(outputs.only(), |totals: &[f64], out: &mut [T]| {
+            out.iter_mut().zip(totals).for_each(|(out, &total)| *out = T::narrowed(of_total(total) as f32));
+        });
+        plan.compute(self.isa, &reduction, self.number_ns(), context, &x, &results)
+    }
+
+    /// Elements of type T, which are reduced as those of type N.
+    fn integers<T: Whole, N: Whole + Default>(
+        &self,
+        plan: &ReductionPlan,
+        context: &KernelContext<'_>,
+        outputs: Outputs<'_>,
+    ) -> Result<()> {
+        let x = Numbers::<N>::integers::<T>(context.input(0));
+        if self.gives_places() {
+            let best = match self.op {
+                Op::WEIR_REDUCE_ARGMIN => whole_index::<N, true>(),
+                _ => whole_index::<N, false>(),
+            };
+            return self.places(plan, &best, context, outputs, &x, |best| best.place);
+        }
+        let reduction = match self.op {
+            Op::WEIR_REDUCE_SUM | Op::WEIR_REDUCE_MEAN => fold_whole::<SumOfWhole, N>(),
+            Op::WEIR_REDUCE_MUL => fold_whole::<ProductOfWhole, N>(),
+            Op::WEIR_REDUCE_MIN => fold_whole::<LeastWhole, N>(),
+            Op::WEIR_REDUCE_MAX => fold_whole::<GreatestWhole, N>(),
+            _ => return Err(Error::internal(format!("{:?} of integers", self.op))),
+        };
+        let count = plan.reduced() as i64;
+        let of_total = |total: i64| match self.op {
+            Op::WEIR_REDUCE_MEAN => T::wrapped(total.checked_div(count).unwrap_or(0)),
+            // For no elements an extreme is that of the type.
+            Op::WEIR_REDUCE_MIN | Op::WEIR_REDUCE_MAX if T::DTYPE == dtype::BOOL => T::wrapped(i64::from(total > 0)),
+            Op::WEIR_REDUCE_MIN | Op::WEIR_REDUCE_MAX => T::saturated(total),
+            _ => T::wrapped(total),
+        };
+        let results = Finished::new(outputs.only(), |totals: &[i64], out: &mut [T]| {
+            out.iter_mut().zip(totals).for_each(|(out, &total)| *out = of_total(total));
+        });
+        plan.compute(self.isa, &reduction, self.number_ns(), context, &x, &results)
+    }
+
+    /// `place` is that of a partial result.
+    fn places<N: Element + Default, P: Copy + Send + Sync>(
+        &self,
+        plan: &ReductionPlan,
+        best: &Reduction<N, P>,
+        context: &KernelContext<'_>,
+        outputs: Outputs<'_>,
+        x: &Numbers<'_, N>,
+        place: fn(&P) -> u32,
+    ) -> Result<()> {
+        let output = outputs.only();
+        if self.long_indices {
+            let results = Finished::new(output, |best: &[P], out: &mut [i64]| {
+                out.iter_mut().zip(best).for_each(|(out, best)| *out = place(best).into());
+            });
+            return plan.compute(self.isa, best, self.number_ns(), context, x, &results);
+        }
+        let results = Finished::new(output, |best: &[P], out: &mut [i32]| {
             out.iter_mut().zip(best).for_each(|(out, best)| *out = place(best) as i32);
-        };
-        plan.compute::<R, T, i32>(self.isa, reduction, ns, call, &finish)
-    }
-
-    fn floats<T: ReductionInput<Number = f32>>(
-        &self,
-        plan: &ReductionPlan,
-        context: &KernelContext<'_>,
-        outputs: Outputs<'_>,
-    ) -> Result<()> {
-        let (place, call) = (|best: &Best| best.place, (context, outputs));
-        match self.op {
-            Op::WEIR_REDUCE_ARGMIN => self.places::<_, T>(plan, ExtremeIndex::<true>, call, place),
-            Op::WEIR_REDUCE_ARGMAX => self.places::<_, T>(plan, ExtremeIndex::<false>, call, place),
-            _ => self.numbers::<T>(plan, call.0, call.1),
-        }
-    }
-
-    fn integers<T: ReductionInput<Number = T> + Whole>(
-        &self,
-        plan: &ReductionPlan,
-        context: &KernelContext<'_>,
-        outputs: Outputs<'_>,
-    ) -> Result<()> {
-        let place = |best: &BestWhole| best.place;
-        match self.op {
-            Op::WEIR_REDUCE_ARGMIN => {
-                return self.places::<_, T>(plan, WholeIndex::<T, true>(PhantomData), (context, outputs), place);
-            }
-            Op::WEIR_REDUCE_ARGMAX => {
-                return self.places::<_, T>(plan, WholeIndex::<T, false>(PhantomData), (context, outputs), place);
-            }
-            _ => {}
-        }
-        let (ns, call, count) = (self.number_ns(), (context, outputs.only()), plan.reduced() as i64);
-        let each = |totals: &[i64], out: &mut [T], f: fn(i64) -> T| {
-            out.iter_mut().zip(totals).for_each(|(out, &total)| *out = f(total));
-        };
-        let wrapped = |totals: &[i64], out: &mut [T]| each(totals, out, T::wrapped);
-        // For no elements an extreme is that of the type.
-        let nearest = |total: i64| match T::DTYPE {
-            dtype::BOOL => T::wrapped(i64::from(total > 0)),
-            _ => T::saturated(total),
-        };
-        let saturated = |totals: &[i64], out: &mut [T]| each(totals, out, nearest);
-        let averages = |totals: &[i64], out: &mut [T]| {
-            let mean = |total: i64| T::wrapped(total.checked_div(count).unwrap_or(0));
-            out.iter_mut().zip(totals).for_each(|(out, &total)| *out = mean(total));
-        };
-        match self.op {
-            Op::WEIR_REDUCE_SUM => {
-                plan.compute::<_, T, T>(self.isa, WholeFold(SumOfWhole, PhantomData), ns, call, &wrapped)
-            }
-            Op::WEIR_REDUCE_MEAN => {
-                plan.compute::<_, T, T>(self.isa, WholeFold(SumOfWhole, PhantomData), ns, call, &averages)
-            }
-            Op::WEIR_REDUCE_MUL => {
-                plan.compute::<_, T, T>(self.isa, WholeFold(ProductOfWhole, PhantomData), ns, call, &wrapped)
-            }
-            Op::WEIR_REDUCE_MIN => {
-                plan.compute::<_, T, T>(self.isa, WholeFold(LeastWhole, PhantomData), ns, call, &saturated)
-            }
-            Op::WEIR_REDUCE_MAX => {
-                plan.compute::<_, T, T>(self.isa, WholeFold(GreatestWhole, PhantomData), ns, call, &saturated)
-            }
-            _ => Err(Error::internal(format!("{:?} of integers", self.op))),
-        }
+        });
+        plan.compute(self.isa, best, self.number_ns(), context, x, &results)
     }
 
     /// Whether integers are reduced, whose best ones take more room.
@@ -150,12 +123,6 @@ impl Builtin<Reduce> {
     }
 }
 
-/// Narrows `f` of the totals.
-#[inline(always)]
-fn each<T: ReductionInput>(totals: &[f64], out: &mut [T], f: impl Fn(f64) -> f64) {
-    out.iter_mut().zip(totals).for_each(|(out, &total)| *out = T::narrowed(f(total) as f32));
-}
-
 /// The larger one; NaN propagates.
 fn larger(total: f64, eps: f64) -> f64 {
     if total < eps { eps } else { total }
@@ -166,10 +133,10 @@ impl BuiltinOperation for Builtin<Reduce> {
         // `output` has refused invalid axes.
         let Ok(plan) = self.plan(&inputs[0]) else { return 0 };
         match (self.gives_places(), Self::is_whole(&inputs[0])) {
-            (true, true) => plan.scratch_bytes::<WholeIndex<i64, true>>(),
-            (true, false) => plan.scratch_bytes::<ExtremeIndex<true>>(),
-            (false, true) => plan.scratch_bytes::<WholeFold<SumOfWhole, i64>>(),
-            (false, false) => plan.scratch_bytes::<Fold<Sum>>(),
+            (true, true) => plan.scratch_bytes::<BestWhole>(),
+            (true, false) => plan.scratch_bytes::<Best>(),
+            (false, true) => plan.scratch_bytes::<i64>(),
+            (false, false) => plan.scratch_bytes::<f64>(),
         }
     }
 
@@ -184,11 +151,11 @@ impl BuiltinOperation for Builtin<Reduce> {
             dtype::F32 => self.floats::<f32>(&plan, context, outputs),
             dtype::F16 => self.floats::<F16>(&plan, context, outputs),
             dtype::BF16 => self.floats::<Bf16>(&plan, context, outputs),
-            dtype::S64 => self.integers::<i64>(&plan, context, outputs),
-            dtype::S32 => self.integers::<i32>(&plan, context, outputs),
-            dtype::S8 => self.integers::<i8>(&plan, context, outputs),
-            dtype::U8 => self.integers::<u8>(&plan, context, outputs),
-            _ => self.integers::<Bool>(&plan, context, outputs),
+            dtype::S64 => self.integers::<i64, i64>(&plan, context, outputs),
+            dtype::S32 => self.integers::<i32, i32>(&plan, context, outputs),
+            dtype::S8 => self.integers::<i8, i32>(&plan, context, outputs),
+            dtype::U8 => self.integers::<u8, i32>(&plan, context, outputs),
+            _ => self.integers::<Bool, i32>(&plan, context, outputs),
         }
     }
 }

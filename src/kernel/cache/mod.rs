@@ -101,7 +101,11 @@ pub static CACHE: KernelCache = KernelCache::new(from_environment);
 
 /// This kernel, or one created before with the same key.
 pub fn shared(key: &KernelKey, kernel: impl Kernel + 'static) -> Result<Arc<dyn Kernel>> {
-    CACHE.get(key, || ambient::depth() == 0, || Ok(Arc::new(kernel)))
+    let mut kernel = Some(kernel);
+    CACHE.get(key, &|| ambient::depth() == 0, &mut || match kernel.take() {
+        Some(kernel) => Ok(Arc::new(kernel)),
+        None => Err(Error::internal("a kernel that is built twice")),
+    })
 }
 
 fn from_environment() -> Result<usize> {
@@ -130,8 +134,8 @@ impl KernelCache {
     pub fn get(
         &self,
         key: &KernelKey,
-        may_sleep: impl Fn() -> bool,
-        build: impl FnOnce() -> Result<Arc<dyn Kernel>>,
+        may_sleep: &dyn Fn() -> bool,
+        build: &mut dyn FnMut() -> Result<Arc<dyn Kernel>>,
     ) -> Result<Arc<dyn Kernel>> {
         let hash = key.hash();
         loop {

@@ -96,14 +96,12 @@ impl CacheBench {
     ) -> Result<Arc<dyn Kernel>> {
         let kernel = self.number(value, identity);
         let key = kernel.key([1, 0]);
-        self.cache.get(
-            &key,
-            || may_sleep,
-            || {
-                before()?;
-                Ok(Arc::new(kernel))
-            },
-        )
+        let mut once = Some((before, kernel));
+        self.cache.get(&key, &|| may_sleep, &mut || {
+            let (before, kernel) = once.take().expect("is called once");
+            before()?;
+            Ok(Arc::new(kernel))
+        })
     }
 
     fn get(&self, value: i64) -> Arc<dyn Kernel> {
@@ -126,7 +124,9 @@ fn the_same_settings_give_the_same_kernel() {
     assert!(Arc::ptr_eq(&one, &bench.get(1)) && !Arc::ptr_eq(&one, &two));
     let elsewhere = bench.number(1, None);
     let key = elsewhere.key([1, 1]);
-    let other = bench.cache.get(&key, || true, || Ok(Arc::new(elsewhere))).unwrap();
+    let elsewhere: Arc<dyn Kernel> = Arc::new(elsewhere);
+    let other = bench.cache.get(&key, &|| true, &mut || Ok(elsewhere.clone())).unwrap();
+    drop(elsewhere);
     assert!(!Arc::ptr_eq(&one, &other), "another device");
     assert_eq!(bench.counts(), CacheCounts { hits: 1, misses: 3, ..CacheCounts::default() });
     assert_eq!((bench.entries(), bench.alive.load(SeqCst)), (3, 3));
@@ -211,10 +211,11 @@ fn the_environment_says_a_number() {
     let alive = Arc::new(AtomicUsize::new(1));
     let number = NumberKernel { value: 1, identity: None, alive };
     let key = number.key([1, 0]);
-    assert_eq!(cache.get(&key, || true, || panic!("must not build")).err().unwrap().message(), "no number");
+    assert_eq!(cache.get(&key, &|| true, &mut || panic!("must not build")).err().unwrap().message(), "no number");
     assert_eq!(cache.capacity().unwrap_err().message(), "no number");
     cache.set_capacity(1).unwrap();
-    assert!(cache.get(&key, || true, || Ok(Arc::new(number))).is_ok(), "what was set counts before it");
+    let number: Arc<dyn Kernel> = Arc::new(number);
+    assert!(cache.get(&key, &|| true, &mut || Ok(number.clone())).is_ok(), "what was set counts before it");
 }
 
 #[test]

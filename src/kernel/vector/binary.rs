@@ -421,13 +421,13 @@ impl<T: Integer, F: Fn(T, T) -> T> LevelLoop for EachInteger<'_, T, F> {
 }
 
 /// b = op(a, b) of integers, for slices of the same length; not for functions that compare.
+#[inline(never)]
 pub fn integers<T: Integer>(isa: Isa, of: &Binary, a: &[T], b: &mut [T]) {
     use Overflow::*;
-    use Rounding::*;
     assert_eq!(a.len(), b.len());
     macro_rules! each {
         ($f:expr) => {
-            levels::on(isa, EachInteger { a, b, f: $f })
+            levels::up_to_avx2(isa, EachInteger { a, b, f: $f })
         };
     }
     // A loop for each setting, which the compiler then makes plain.
@@ -439,13 +439,10 @@ pub fn integers<T: Integer>(isa: Isa, of: &Binary, a: &[T], b: &mut [T]) {
             }
         };
     }
-    macro_rules! rounding {
+    // Processors divide integers one by one: neither vectors nor a loop for each setting would gain.
+    macro_rules! divided {
         ($f:ident) => {
-            match of.rounding {
-                WEIR_ROUNDING_ZERO => each!(|a: T, b| a.$f(b, WEIR_ROUNDING_ZERO, of.overflow)),
-                WEIR_ROUNDING_NEAREST => each!(|a: T, b| a.$f(b, WEIR_ROUNDING_NEAREST, of.overflow)),
-                WEIR_ROUNDING_FLOOR => each!(|a: T, b| a.$f(b, WEIR_ROUNDING_FLOOR, of.overflow)),
-            }
+            EachInteger { a, b, f: |a: T, b| a.$f(b, of.rounding, of.overflow) }.run()
         };
     }
     match of.op {
@@ -454,8 +451,8 @@ pub fn integers<T: Integer>(isa: Isa, of: &Binary, a: &[T], b: &mut [T]) {
         Op::WEIR_BINARY_MUL => overflowing!(product),
         Op::WEIR_BINARY_MIN => each!(|a: T, b| a.min(b)),
         Op::WEIR_BINARY_MAX => each!(|a: T, b| a.max(b)),
-        Op::WEIR_BINARY_DIV => rounding!(quotient),
-        Op::WEIR_BINARY_REM => rounding!(remainder),
+        Op::WEIR_BINARY_DIV => divided!(quotient),
+        Op::WEIR_BINARY_REM => divided!(remainder),
         Op::WEIR_BINARY_POW
         | Op::WEIR_BINARY_EQ
         | Op::WEIR_BINARY_NE
@@ -487,10 +484,11 @@ impl<T: Integer, F: Fn(T, T) -> bool> LevelLoop for EachComparison<'_, T, F> {
 }
 
 /// y = op(a, b) of integers, for a function that compares.
+#[inline(never)]
 pub fn compare_integers<T: Integer>(isa: Isa, op: Op, a: &[T], b: &[T], y: &mut [Bool]) {
     macro_rules! each {
         ($f:expr) => {
-            levels::on(isa, EachComparison { a, b, y, f: $f })
+            levels::up_to_avx2(isa, EachComparison { a, b, y, f: $f })
         };
     }
     match op {

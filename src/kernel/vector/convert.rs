@@ -21,7 +21,8 @@ mod x86;
 
 use super::isa::Isa;
 use super::levels::{self, LevelLoop};
-use crate::memory::Element;
+use crate::memory::{Bytes, Element};
+use std::ops::Range;
 
 #[cfg(target_arch = "x86_64")]
 pub use x86::{Converting, Registers};
@@ -47,13 +48,68 @@ pub trait Whole: Stored {
     fn saturated(x: i64) -> Self;
 }
 
+/// The elements of a tensor as numbers of one type: f32 for any, i32 or i64 for integers and truth values. So code that
+/// reads them is compiled once for all types.
+#[derive(Debug)]
+pub struct Numbers<'a, N> {
+    count: usize,
+    /// The elements, if they are of that type.
+    direct: Option<&'a [N]>,
+    bytes: Bytes<'a>,
+    convert: fn(Bytes<'_>, Isa, Range<usize>, &mut [N]),
+}
+
+impl<'a> Numbers<'a, f32> {
+    pub fn floats<T: Stored>(bytes: Bytes<'a>) -> Numbers<'a, f32> {
+        Numbers::new::<T>(bytes, |bytes, isa, at, to| widen(isa, &bytes.read::<T>()[at], to))
+    }
+}
+
+impl<'a, N: Whole> Numbers<'a, N> {
+    /// N must hold all numbers of T.
+    pub fn integers<T: Whole>(bytes: Bytes<'a>) -> Numbers<'a, N> {
+        Numbers::new::<T>(bytes, |bytes, isa, at, to| exchange(isa, &bytes.read::<T>()[at], to, false))
+    }
+}
+
+impl<'a, N: Element> Numbers<'a, N> {
+    fn new<T: Element>(bytes: Bytes<'a>, convert: fn(Bytes<'_>, Isa, Range<usize>, &mut [N])) -> Numbers<'a, N> {
+        let direct = (T::DTYPE == N::DTYPE).then(|| bytes.read::<N>());
+        Numbers { count: bytes.read::<T>().len(), direct, bytes, convert }
+    }
+
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The elements, if they are of that type.
+    pub fn direct(&self) -> Option<&'a [N]> {
+        self.direct
+    }
+
+    /// Writes the numbers of these elements to a slice of the same length.
+    pub fn convert(&self, isa: Isa, at: Range<usize>, to: &mut [N]) {
+        (self.convert)(self.bytes, isa, at, to);
+    }
+
+    /// The numbers as such, in the buffer if they must be converted.
+    pub fn read<'s>(&'s self, isa: Isa, at: Range<usize>, buffer: &'s mut [N]) -> &'s [N] {
+        if let Some(direct) = self.direct {
+            return &direct[at];
+        }
+        let numbers = &mut buffer[..at.len()];
+        self.convert(isa, at, numbers);
+        numbers
+    }
+}
+
 /// to = from, for slices of the same length: what does not fit saturates, or wraps around.
 pub fn exchange<T: Whole, U: Whole>(isa: Isa, from: &[T], to: &mut [U], saturates: bool) {
     assert_eq!(from.len(), to.len());
     if saturates {
-        levels::on(isa, Exchange { from, to, of: |x: T| U::saturated(x.wide()) });
+        levels::up_to_avx2(isa, Exchange { from, to, of: |x: T| U::saturated(x.wide()) });
     } else {
-        levels::on(isa, Exchange { from, to, of: |x: T| U::wrapped(x.wide()) });
+        levels::up_to_avx2(isa, Exchange { from, to, of: |x: T| U::wrapped(x.wide()) });
     }
 }
 

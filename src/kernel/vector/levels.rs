@@ -27,6 +27,18 @@ pub fn on<L: LevelLoop>(isa: Isa, work: L) -> L::Output {
     }
 }
 
+/// As `on`, with AVX2 at most: for loops that gain little by more, as those that memory holds up.
+pub fn up_to_avx2<L: LevelLoop>(isa: Isa, work: L) -> L::Output {
+    #[cfg(target_arch = "x86_64")]
+    if isa >= Isa::Avx2 {
+        assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+        // SAFETY: the processor has AVX2 and FMA.
+        return unsafe { avx2(work) };
+    }
+    _ = isa;
+    work.run()
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn avx512<L: LevelLoop>(work: L) -> L::Output {

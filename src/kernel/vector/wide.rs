@@ -12,8 +12,8 @@ use crate::base::dtype;
 /// For every method: the processor has the instructions of the type, and that many elements are readable, or writable,
 /// at the address.
 pub trait Wide: Copy {
-    /// Sums of squares, in f64.
-    type Squares: Copy;
+    /// Sixteen lanes of f64: for sums of squares, and products.
+    type Doubles: Copy;
 
     unsafe fn splat(x: f32) -> Self;
     unsafe fn load<T: Stored>(from: *const T) -> Self;
@@ -27,10 +27,18 @@ pub trait Wide: Copy {
     /// The first `count` < 16 lanes, and zeros.
     unsafe fn first(self, count: usize) -> Self;
     unsafe fn total(self) -> f64;
-    unsafe fn no_squares() -> Self::Squares;
-    unsafe fn add_squares(self, to: Self::Squares) -> Self::Squares;
-    unsafe fn join_squares(a: Self::Squares, b: Self::Squares) -> Self::Squares;
-    unsafe fn total_of_squares(squares: Self::Squares) -> f64;
+    unsafe fn abs(self) -> Self;
+    /// self, or x where that is less, or is a NaN and self is not.
+    unsafe fn lesser(self, x: Self) -> Self;
+    /// self, or x where that is greater, or is a NaN and self is not.
+    unsafe fn greater(self, x: Self) -> Self;
+    unsafe fn doubles(x: f64) -> Self::Doubles;
+    unsafe fn doubles_array(x: Self::Doubles) -> [f64; LANES];
+    unsafe fn add_squares(self, to: Self::Doubles) -> Self::Doubles;
+    unsafe fn multiply(self, to: Self::Doubles) -> Self::Doubles;
+    unsafe fn add_doubles(a: Self::Doubles, b: Self::Doubles) -> Self::Doubles;
+    unsafe fn mul_doubles(a: Self::Doubles, b: Self::Doubles) -> Self::Doubles;
+    unsafe fn total_of_doubles(x: Self::Doubles) -> f64;
 
     /// The first `count` < 16, and zeros.
     #[inline(always)]
@@ -101,7 +109,7 @@ fn avx2<J: WideWork>(work: J) {
 }
 
 impl Wide for [f32; LANES] {
-    type Squares = [f64; LANES];
+    type Doubles = [f64; LANES];
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self {
@@ -110,7 +118,8 @@ impl Wide for [f32; LANES] {
     #[inline(always)]
     unsafe fn load<T: Stored>(from: *const T) -> Self {
         // SAFETY: as demanded of the caller.
-        unsafe { from.cast::<[T; LANES]>().read() }.map(T::widened)
+        let x = unsafe { from.cast::<[T; LANES]>().read() };
+        if T::DTYPE == dtype::F32 { x.map(T::widened) } else { widened(&x) }
     }
     #[inline(always)]
     unsafe fn load_floats(from: *const f32, count: usize) -> Self {
@@ -121,8 +130,9 @@ impl Wide for [f32; LANES] {
     }
     #[inline(always)]
     unsafe fn store<T: Stored>(self, to: *mut T) {
+        let x = if T::DTYPE == dtype::F32 { self.map(T::narrowed) } else { narrowed(&self) };
         // SAFETY: as demanded of the caller.
-        unsafe { to.cast::<[T; LANES]>().write(self.map(T::narrowed)) }
+        unsafe { to.cast::<[T; LANES]>().write(x) }
     }
     #[inline(always)]
     unsafe fn store_floats(self, to: *mut f32, count: usize) {
@@ -148,22 +158,46 @@ impl Wide for [f32; LANES] {
     #[inline(always)]
     unsafe fn total(self) -> f64 {
         // SAFETY: arrays need no instructions.
-        unsafe { Self::total_of_squares(self.map(f64::from)) }
+        unsafe { Self::total_of_doubles(self.map(f64::from)) }
     }
     #[inline(always)]
-    unsafe fn no_squares() -> [f64; LANES] {
-        [0.0; LANES]
+    unsafe fn abs(self) -> Self {
+        self.map(f32::abs)
+    }
+    #[inline(always)]
+    unsafe fn lesser(self, x: Self) -> Self {
+        std::array::from_fn(|j| if x[j] < self[j] || (x[j].is_nan() && !self[j].is_nan()) { x[j] } else { self[j] })
+    }
+    #[inline(always)]
+    unsafe fn greater(self, x: Self) -> Self {
+        std::array::from_fn(|j| if x[j] > self[j] || (x[j].is_nan() && !self[j].is_nan()) { x[j] } else { self[j] })
+    }
+    #[inline(always)]
+    unsafe fn doubles(x: f64) -> [f64; LANES] {
+        [x; LANES]
+    }
+    #[inline(always)]
+    unsafe fn doubles_array(x: [f64; LANES]) -> [f64; LANES] {
+        x
     }
     #[inline(always)]
     unsafe fn add_squares(self, to: [f64; LANES]) -> [f64; LANES] {
         std::array::from_fn(|j| to[j] + f64::from(self[j]) * f64::from(self[j]))
     }
     #[inline(always)]
-    unsafe fn join_squares(a: [f64; LANES], b: [f64; LANES]) -> [f64; LANES] {
+    unsafe fn multiply(self, to: [f64; LANES]) -> [f64; LANES] {
+        std::array::from_fn(|j| to[j] * f64::from(self[j]))
+    }
+    #[inline(always)]
+    unsafe fn add_doubles(a: [f64; LANES], b: [f64; LANES]) -> [f64; LANES] {
         std::array::from_fn(|j| a[j] + b[j])
     }
     #[inline(always)]
-    unsafe fn total_of_squares(mut sums: [f64; LANES]) -> f64 {
+    unsafe fn mul_doubles(a: [f64; LANES], b: [f64; LANES]) -> [f64; LANES] {
+        std::array::from_fn(|j| a[j] * b[j])
+    }
+    #[inline(always)]
+    unsafe fn total_of_doubles(mut sums: [f64; LANES]) -> f64 {
         let mut half = LANES / 2;
         while half > 0 {
             for j in 0..half {
@@ -173,6 +207,17 @@ impl Wide for [f32; LANES] {
         }
         sums[0]
     }
+}
+
+/// A conversion without instructions for it is long: not once more in each loop.
+#[inline(never)]
+fn widened<T: Stored>(x: &[T; LANES]) -> [f32; LANES] {
+    x.map(T::widened)
+}
+
+#[inline(never)]
+fn narrowed<T: Stored>(x: &[f32; LANES]) -> [T; LANES] {
+    x.map(T::narrowed)
 }
 
 /// Sixteen lanes in AVX2 registers.
@@ -211,6 +256,16 @@ mod x86 {
         }
     }
 
+    /// a, or x where the comparison of x with a holds, or x is a NaN and a is not.
+    #[inline(always)]
+    unsafe fn better<const COMPARED: i32>(a: __m256, x: __m256) -> __m256 {
+        // SAFETY: a processor with AVX2, as the callers'.
+        unsafe {
+            let first_nan = _mm256_and_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(x, x), _mm256_cmp_ps::<_CMP_ORD_Q>(a, a));
+            _mm256_blendv_ps(a, x, _mm256_or_ps(_mm256_cmp_ps::<COMPARED>(x, a), first_nan))
+        }
+    }
+
     /// All bits of the first `count` lanes of the eight from `from` on.
     #[inline(always)]
     unsafe fn first(count: usize, from: i32) -> __m256i {
@@ -222,7 +277,7 @@ mod x86 {
     }
 
     impl Wide for super::Avx2 {
-        type Squares = [__m256d; 4];
+        type Doubles = [__m256d; 4];
 
         methods! {
             fn splat(x: f32) -> Self { [_mm256_set1_ps(x); 2] }
@@ -251,16 +306,30 @@ mod x86 {
             fn first(self: Self, count: usize) -> Self {
                 [0, 1].map(|i| _mm256_and_ps(self[i], _mm256_castsi256_ps(first(count, 8 * i as i32))))
             }
-            fn total(self: Self) -> f64 { Self::total_of_squares(widened(self)) }
-            fn no_squares() -> [__m256d; 4] { [_mm256_setzero_pd(); 4] }
+            fn total(self: Self) -> f64 { Self::total_of_doubles(widened(self)) }
+            fn abs(self: Self) -> Self { [0, 1].map(|i| _mm256_andnot_ps(_mm256_set1_ps(-0.0), self[i])) }
+            fn lesser(self: Self, x: Self) -> Self { [better::<_CMP_LT_OQ>(self[0], x[0]), better::<_CMP_LT_OQ>(self[1], x[1])] }
+            fn greater(self: Self, x: Self) -> Self { [better::<_CMP_GT_OQ>(self[0], x[0]), better::<_CMP_GT_OQ>(self[1], x[1])] }
+            fn doubles(x: f64) -> [__m256d; 4] { [_mm256_set1_pd(x); 4] }
+            fn doubles_array(x: [__m256d; 4]) -> [f64; 16] {{
+                let mut all = [0.0; 16];
+                for (i, x) in x.into_iter().enumerate() {
+                    _mm256_storeu_pd(all[4 * i..4 * i + 4].as_mut_ptr(), x);
+                }
+                all
+            }}
             fn add_squares(self: Self, to: [__m256d; 4]) -> [__m256d; 4] {{
                 let x = widened(self);
                 [0, 1, 2, 3].map(|i| _mm256_fmadd_pd(x[i], x[i], to[i]))
             }}
-            fn join_squares(a: [__m256d; 4], b: [__m256d; 4]) -> [__m256d; 4] {
+            fn multiply(self: Self, to: [__m256d; 4]) -> [__m256d; 4] { Self::mul_doubles(widened(self), to) }
+            fn add_doubles(a: [__m256d; 4], b: [__m256d; 4]) -> [__m256d; 4] {
                 [0, 1, 2, 3].map(|i| _mm256_add_pd(a[i], b[i]))
             }
-            fn total_of_squares(x: [__m256d; 4]) -> f64 {
+            fn mul_doubles(a: [__m256d; 4], b: [__m256d; 4]) -> [__m256d; 4] {
+                [0, 1, 2, 3].map(|i| _mm256_mul_pd(a[i], b[i]))
+            }
+            fn total_of_doubles(x: [__m256d; 4]) -> f64 {
                 fold(_mm256_add_pd(x[0], x[2]), _mm256_add_pd(x[1], x[3]))
             }
         }
@@ -278,7 +347,7 @@ mod x86 {
     }
 
     impl Wide for __m512 {
-        type Squares = [__m512d; 2];
+        type Doubles = [__m512d; 2];
 
         methods! {
             fn splat(x: f32) -> Self { _mm512_set1_ps(x) }
@@ -292,19 +361,42 @@ mod x86 {
             fn sub(self: Self, other: Self) -> Self { _mm512_sub_ps(self, other) }
             fn mul(self: Self, other: Self) -> Self { _mm512_mul_ps(self, other) }
             fn first(self: Self, count: usize) -> Self { _mm512_maskz_mov_ps((1u16 << count) - 1, self) }
-            fn total(self: Self) -> f64 { Self::total_of_squares(halves(self)) }
-            fn no_squares() -> [__m512d; 2] { [_mm512_setzero_pd(); 2] }
+            fn total(self: Self) -> f64 { Self::total_of_doubles(halves(self)) }
+            fn abs(self: Self) -> Self { _mm512_abs_ps(self) }
+            fn lesser(self: Self, x: Self) -> Self { best::<_CMP_LT_OQ>(self, x) }
+            fn greater(self: Self, x: Self) -> Self { best::<_CMP_GT_OQ>(self, x) }
+            fn doubles(x: f64) -> [__m512d; 2] { [_mm512_set1_pd(x); 2] }
+            fn doubles_array(x: [__m512d; 2]) -> [f64; 16] {{
+                let mut all = [0.0; 16];
+                _mm512_storeu_pd(all[..8].as_mut_ptr(), x[0]);
+                _mm512_storeu_pd(all[8..].as_mut_ptr(), x[1]);
+                all
+            }}
             fn add_squares(self: Self, to: [__m512d; 2]) -> [__m512d; 2] {{
                 let x = halves(self);
                 [_mm512_fmadd_pd(x[0], x[0], to[0]), _mm512_fmadd_pd(x[1], x[1], to[1])]
             }}
-            fn join_squares(a: [__m512d; 2], b: [__m512d; 2]) -> [__m512d; 2] {
+            fn multiply(self: Self, to: [__m512d; 2]) -> [__m512d; 2] { Self::mul_doubles(halves(self), to) }
+            fn add_doubles(a: [__m512d; 2], b: [__m512d; 2]) -> [__m512d; 2] {
                 [_mm512_add_pd(a[0], b[0]), _mm512_add_pd(a[1], b[1])]
             }
-            fn total_of_squares(x: [__m512d; 2]) -> f64 {{
+            fn mul_doubles(a: [__m512d; 2], b: [__m512d; 2]) -> [__m512d; 2] {
+                [_mm512_mul_pd(a[0], b[0]), _mm512_mul_pd(a[1], b[1])]
+            }
+            fn total_of_doubles(x: [__m512d; 2]) -> f64 {{
                 let eight = _mm512_add_pd(x[0], x[1]);
                 fold(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd::<1>(eight))
             }}
+        }
+    }
+
+    /// As `better`.
+    #[inline(always)]
+    unsafe fn best<const COMPARED: i32>(a: __m512, x: __m512) -> __m512 {
+        // SAFETY: a processor with AVX-512, as the callers'.
+        unsafe {
+            let first_nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x) & _mm512_cmp_ps_mask::<_CMP_ORD_Q>(a, a);
+            _mm512_mask_mov_ps(a, _mm512_cmp_ps_mask::<COMPARED>(x, a) | first_nan, x)
         }
     }
 
@@ -338,7 +430,7 @@ mod tests {
             let whole = len - len % LANES;
             // SAFETY: as demanded of the caller; whole vectors, then what is left.
             unsafe {
-                let (mut sum, mut squares) = (W::splat(0.0), W::no_squares());
+                let (mut sum, mut squares) = (W::splat(0.0), W::doubles(0.0));
                 for at in (0..whole).step_by(LANES) {
                     let x = W::load(x.add(at));
                     (sum, squares) = (sum.add(x), x.add_squares(squares));
@@ -346,8 +438,8 @@ mod tests {
                 }
                 let last = W::load_part(x.add(whole), len - whole);
                 last.store_part(to.add(whole), len - whole);
-                let squares = W::join_squares(squares, last.add_squares(W::no_squares()));
-                *self.sums = [sum.add(last).total(), W::total_of_squares(squares)];
+                let squares = W::add_doubles(squares, last.add_squares(W::doubles(0.0)));
+                *self.sums = [sum.add(last).total(), W::total_of_doubles(squares)];
             }
         }
     }

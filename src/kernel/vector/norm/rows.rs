@@ -165,7 +165,7 @@ unsafe fn squares<W: Wide, T: Stored>(x: &[T]) -> f64 {
     let (data, whole, steps) = (x.as_ptr(), len - len % LANES, len - len % (2 * LANES));
     // SAFETY: as demanded of the caller; addresses are of elements of x.
     unsafe {
-        let (mut even, mut odd) = (W::no_squares(), W::no_squares());
+        let (mut even, mut odd) = (W::doubles(0.0), W::doubles(0.0));
         let mut at = 0;
         while at < steps {
             even = W::load(data.add(at)).add_squares(even);
@@ -179,7 +179,7 @@ unsafe fn squares<W: Wide, T: Stored>(x: &[T]) -> f64 {
         if at < len {
             odd = W::load_part(data.add(at), len - at).add_squares(odd);
         }
-        W::total_of_squares(W::join_squares(even, odd))
+        W::total_of_doubles(W::add_doubles(even, odd))
     }
 }
 

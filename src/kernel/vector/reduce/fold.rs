@@ -1,31 +1,35 @@
 //! Folding reductions: sums, products, extremes, sums of absolute values and of squares.
 //!
-//! Numbers are folded in independent lanes until a block ends; the lanes are then folded in pairs, and blocks one after
-//! the other, in f64. Sums are kept in f32 within a block: a lane adds so few numbers that its error is less than the
-//! result's rounding. Products and squares exceed the range of f32 early, so their lanes are f64.
-#![forbid(unsafe_code)]
+//! Numbers are folded in sixteen lanes, four times side by side, until a block ends; the lanes are then folded in pairs,
+//! and blocks one after the other, in f64. Sums are kept in f32 within a block: a lane adds so few numbers that its
+//! error is less than the result's rounding. Products and squares exceed the range of f32 early, so their lanes are f64.
 
-use super::Reduction;
+use super::{ColumnsBlock, Reduction};
+use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::wide::{self, LANES, Wide, WideWork};
+use std::marker::PhantomData;
 
-/// Numbers that a step of the loops takes in each of four groups, and lanes of a group.
-pub(super) const LANES: usize = 16;
 const GROUPS: usize = 4;
 /// Numbers of a block in a row, and rows of a block of columns.
 const BLOCK: usize = 4096;
 const ROWS: usize = 32;
 
-/// An operation that folds numbers in any order.
-pub trait FoldOperation: Copy + Send + Sync {
-    /// The type of a lane.
-    type Lane: Copy;
-    const START: Self::Lane;
-    /// The neutral element of blocks: the result for no numbers.
-    const NEUTRAL: f64;
+/// An operation that folds numbers in any order. Without numbers the result is the neutral element.
+pub trait FoldOperation {
+    /// A lane, and sixteen of them in registers.
+    type Lane: Copy + Into<f64>;
+    type Lanes<W: Wide>: Copy;
+    const NEUTRAL: Self::Lane;
 
     fn step(lane: Self::Lane, x: f32) -> Self::Lane;
-    fn join(a: Self::Lane, b: Self::Lane) -> Self::Lane;
-    fn widen(lane: Self::Lane) -> f64;
     fn merge(a: f64, b: f64) -> f64;
+
+    /// # Safety
+    /// As of `Wide`, like those below.
+    unsafe fn start<W: Wide>() -> Self::Lanes<W>;
+    unsafe fn steps<W: Wide>(lanes: Self::Lanes<W>, x: W) -> Self::Lanes<W>;
+    unsafe fn join<W: Wide>(a: Self::Lanes<W>, b: Self::Lanes<W>) -> Self::Lanes<W>;
+    unsafe fn array<W: Wide>(lanes: Self::Lanes<W>) -> [Self::Lane; LANES];
 }
 
 /// The greater or smaller one; NaN propagates.
@@ -38,158 +42,194 @@ macro_rules! extreme {
 }
 
 macro_rules! operations {
-    ($($(#[$doc:meta])* $name:ident: $lane:ty, $start:expr, $neutral:expr,
-        |$a:ident, $b:ident| $merge:expr, |$l:ident, $x:ident| $step:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $lane:ident, $neutral:expr, $merge:expr, $step:expr, $steps:expr, $join:expr;)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug)]
+        #[derive(Debug)]
         pub struct $name;
 
         impl FoldOperation for $name {
             type Lane = $lane;
-            const START: $lane = $start;
-            const NEUTRAL: f64 = $neutral;
+            type Lanes<W: Wide> = operations!(@lanes $lane, W);
+            const NEUTRAL: $lane = $neutral;
 
             #[inline(always)]
-            fn step($l: $lane, $x: f32) -> $lane {
-                $step
+            fn step(lane: $lane, x: f32) -> $lane {
+                $step(lane, x)
             }
             #[inline(always)]
-            fn join($a: $lane, $b: $lane) -> $lane {
-                $merge
+            fn merge(a: f64, b: f64) -> f64 {
+                $merge(a, b)
             }
             #[inline(always)]
-            #[allow(clippy::unnecessary_cast, reason = "some lanes are f64 already")]
-            fn widen(lane: $lane) -> f64 {
-                lane as f64
+            unsafe fn start<W: Wide>() -> Self::Lanes<W> {
+                // SAFETY: as demanded of the caller.
+                unsafe { operations!(@start $lane, W) }
             }
             #[inline(always)]
-            fn merge($a: f64, $b: f64) -> f64 {
-                $merge
+            unsafe fn steps<W: Wide>(lanes: Self::Lanes<W>, x: W) -> Self::Lanes<W> {
+                // SAFETY: as demanded of the caller.
+                unsafe { $steps(lanes, x) }
+            }
+            #[inline(always)]
+            unsafe fn join<W: Wide>(a: Self::Lanes<W>, b: Self::Lanes<W>) -> Self::Lanes<W> {
+                // SAFETY: as demanded of the caller.
+                unsafe { $join(a, b) }
+            }
+            #[inline(always)]
+            unsafe fn array<W: Wide>(lanes: Self::Lanes<W>) -> [$lane; LANES] {
+                // SAFETY: as demanded of the caller.
+                unsafe { operations!(@array $lane, W, lanes) }
             }
         }
     )*};
+    (@lanes f32, $w:ident) => { $w };
+    (@lanes f64, $w:ident) => { $w::Doubles };
+    (@start f32, $w:ident) => { $w::splat(Self::NEUTRAL) };
+    (@start f64, $w:ident) => { $w::doubles(Self::NEUTRAL) };
+    (@array f32, $w:ident, $lanes:ident) => {{
+        let mut all = [0f32; LANES];
+        $lanes.store(all.as_mut_ptr());
+        all
+    }};
+    (@array f64, $w:ident, $lanes:ident) => { $w::doubles_array($lanes) };
 }
 
 operations! {
-    Sum: f32, 0.0, 0.0, |a, b| a + b, |lane, x| lane + x;
+    Sum: f32, 0.0, |a, b| a + b, |lane, x| lane + x, W::add, W::add;
     /// The sum of absolute values.
-    Sizes: f32, 0.0, 0.0, |a, b| a + b, |lane, x| lane + x.abs();
-    Squares: f64, 0.0, 0.0, |a, b| a + b, |lane, x| lane + f64::from(x) * f64::from(x);
-    Product: f64, 1.0, 1.0, |a, b| a * b, |lane, x| lane * f64::from(x);
-    Least: f32, f32::INFINITY, f64::INFINITY, |a, b| extreme!(a, b, <), |lane, x| extreme!(lane, x, <);
-    Greatest: f32, f32::NEG_INFINITY, f64::NEG_INFINITY, |a, b| extreme!(a, b, >), |lane, x| extreme!(lane, x, >);
+    Sizes: f32, 0.0, |a, b| a + b, |lane, x: f32| lane + x.abs(), |lanes: W, x: W| lanes.add(x.abs()), W::add;
+    Squares: f64, 0.0, |a, b| a + b, |lane, x| lane + f64::from(x) * f64::from(x), |lanes, x: W| x.add_squares(lanes),
+        W::add_doubles;
+    Product: f64, 1.0, |a, b| a * b, |lane, x| lane * f64::from(x), |lanes, x: W| x.multiply(lanes), W::mul_doubles;
+    Least: f32, f32::INFINITY, |a, b| extreme!(a, b, <), |lane, x| extreme!(lane, x, <), W::lesser, W::lesser;
+    Greatest: f32, f32::NEG_INFINITY, |a, b| extreme!(a, b, >), |lane, x| extreme!(lane, x, >), W::greater, W::greater;
 }
 
 /// An operation as a reduction.
-#[derive(Clone, Copy, Debug)]
-pub struct Fold<O>(pub O);
-
-impl<O: FoldOperation> Reduction for Fold<O> {
-    type Number = f32;
-    type Partial = f64;
-
-    fn neutral(self) -> f64 {
-        O::NEUTRAL
-    }
-
-    #[inline(always)]
-    fn row(self, x: &[f32], _first: usize) -> f64 {
-        let mut total = O::NEUTRAL;
-        for block in x.chunks(BLOCK) {
-            total = O::merge(total, fold_block::<O>(block));
-        }
-        total
-    }
-
-    #[inline(always)]
-    fn columns(self, x: &[f32], stride: usize, rows: usize, _first: usize, to: &mut [f64]) {
-        let mut row = 0;
-        while row < rows {
-            let count = ROWS.min(rows - row);
-            let x = &x[row * stride..];
-            let mut at = 0;
-            while at + LANES <= to.len() {
-                let mut lanes = [O::START; LANES];
-                for i in 0..count {
-                    let x: &[f32; LANES] = x[i * stride + at..][..LANES].try_into().unwrap_or(&[0.0; LANES]);
-                    for j in 0..LANES {
-                        lanes[j] = O::step(lanes[j], x[j]);
-                    }
-                }
-                merge_lanes::<O>(&mut to[at..][..LANES], &lanes);
-                at += LANES;
-            }
-            if at < to.len() {
-                let mut lanes = [O::START; LANES];
-                for i in 0..count {
-                    for (lane, &x) in lanes.iter_mut().zip(&x[i * stride + at..][..to.len() - at]) {
-                        *lane = O::step(*lane, x);
-                    }
-                }
-                merge_lanes::<O>(&mut to[at..], &lanes);
-            }
-            row += count;
-        }
-    }
-
-    #[inline(always)]
-    fn merge(self, a: f64, b: f64) -> f64 {
-        O::merge(a, b)
+pub fn fold<O: FoldOperation>() -> Reduction<f32, f64> {
+    Reduction {
+        neutral: O::NEUTRAL.into(),
+        row: |isa, x, _| row::<O>(isa, x),
+        columns: |isa, block, to| wide::on(isa, FoldColumns::<O> { block, to, _of: PhantomData }),
+        merge: O::merge,
     }
 }
 
+/// Some numbers, at least one, folded into one.
+pub(super) fn row<O: FoldOperation>(isa: Isa, x: &[f32]) -> f64 {
+    let mut total = O::NEUTRAL.into();
+    wide::on(isa, FoldRow::<O> { x, total: &mut total, _of: PhantomData });
+    total
+}
+
+struct FoldRow<'a, O> {
+    x: &'a [f32],
+    total: &'a mut f64,
+    _of: PhantomData<O>,
+}
+
+impl<O: FoldOperation> WideWork for FoldRow<'_, O> {
+    #[inline(always)]
+    unsafe fn run<W: Wide>(self) {
+        for block in self.x.chunks(BLOCK) {
+            // SAFETY: as demanded of the caller.
+            let lanes = unsafe { fold_block::<W, O>(block) };
+            *self.total = O::merge(*self.total, total::<O>(&lanes, block.len()));
+        }
+    }
+}
+
+/// # Safety
+/// As of `Wide`.
 #[inline(always)]
-fn fold_block<O: FoldOperation>(x: &[f32]) -> f64 {
+unsafe fn fold_block<W: Wide, O: FoldOperation>(x: &[f32]) -> [O::Lane; LANES] {
     let (quads, rest) = x.as_chunks::<{ GROUPS * LANES }>();
     let (singles, rest) = rest.as_chunks::<LANES>();
-    let mut a = [O::START; LANES];
-    let (mut b, mut c, mut d) = (a, a, a);
-    for quad in quads {
-        for j in 0..LANES {
-            a[j] = O::step(a[j], quad[j]);
+    // SAFETY: as demanded of the caller; the addresses are of sixteen numbers each.
+    let mut lanes = unsafe {
+        let mut a = O::start::<W>();
+        if !quads.is_empty() {
+            let (mut b, mut c, mut d) = (a, a, a);
+            for quad in quads {
+                let x = quad.as_ptr();
+                a = O::steps(a, W::load(x));
+                b = O::steps(b, W::load(x.add(LANES)));
+                c = O::steps(c, W::load(x.add(2 * LANES)));
+                d = O::steps(d, W::load(x.add(3 * LANES)));
+            }
+            a = O::join::<W>(O::join::<W>(a, b), O::join::<W>(c, d));
         }
-        for j in 0..LANES {
-            b[j] = O::step(b[j], quad[LANES + j]);
+        for single in singles {
+            a = O::steps(a, W::load(single.as_ptr()));
         }
-        for j in 0..LANES {
-            c[j] = O::step(c[j], quad[2 * LANES + j]);
-        }
-        for j in 0..LANES {
-            d[j] = O::step(d[j], quad[3 * LANES + j]);
-        }
-    }
-    for single in singles {
-        for j in 0..LANES {
-            a[j] = O::step(a[j], single[j]);
-        }
-    }
-    let mut last = a;
-    for (lane, &x) in last.iter_mut().zip(rest) {
+        O::array::<W>(a)
+    };
+    for (lane, &x) in lanes.iter_mut().zip(rest) {
         *lane = O::step(*lane, x);
     }
-    total::<O>(&[last, b, c, d])
+    lanes
 }
 
-/// All lanes folded into one. A separate function: inlined into the loops, it would make the compiler shorten their
-/// vectors to its pairs.
+/// All lanes folded into one. Of fewer numbers than lanes the last ones are neutral.
 #[inline(never)]
-fn total<O: FoldOperation>(lanes: &[[O::Lane; LANES]; GROUPS]) -> f64 {
-    let [a, b, c, d] = lanes;
-    let mut wide: [f64; LANES] = std::array::from_fn(|j| O::widen(O::join(O::join(a[j], b[j]), O::join(c[j], d[j]))));
-    let mut half = LANES / 2;
+fn total<O: FoldOperation>(lanes: &[O::Lane; LANES], numbers: usize) -> f64 {
+    let (mut wide, mut half) = (lanes.map(Into::into), LANES / 2);
+    let mut count = numbers.min(LANES);
     while half > 0 {
-        for j in 0..half {
+        for j in 0..half.min(count.saturating_sub(half)) {
             wide[j] = O::merge(wide[j], wide[j + half]);
         }
-        half /= 2;
+        (count, half) = (count.min(half), half / 2);
     }
     wide[0]
 }
 
-/// The lanes of some columns merged with the columns' results so far. A separate function, like `total`.
+struct FoldColumns<'a, O> {
+    block: &'a ColumnsBlock<'a, f32>,
+    to: &'a mut [f64],
+    _of: PhantomData<O>,
+}
+
+impl<O: FoldOperation> WideWork for FoldColumns<'_, O> {
+    #[inline(always)]
+    unsafe fn run<W: Wide>(self) {
+        let FoldColumns { block, to, .. } = self;
+        for first in (0..block.rows).step_by(ROWS) {
+            let rows = first..(first + ROWS).min(block.rows);
+            let mut at = 0;
+            // SAFETY: as demanded of the caller; the addresses are of numbers of a row.
+            unsafe {
+                while at + 2 * LANES <= to.len() {
+                    let (mut a, mut b) = (O::start::<W>(), O::start::<W>());
+                    for row in rows.clone() {
+                        let x = block.row(row, at..at + 2 * LANES).as_ptr();
+                        a = O::steps(a, W::load(x));
+                        b = O::steps(b, W::load(x.add(LANES)));
+                    }
+                    merge_lanes::<O>(&mut to[at..][..LANES], &O::array::<W>(a));
+                    merge_lanes::<O>(&mut to[at + LANES..][..LANES], &O::array::<W>(b));
+                    at += 2 * LANES;
+                }
+                while at < to.len() {
+                    let count = LANES.min(to.len() - at);
+                    let mut a = O::start::<W>();
+                    for row in rows.clone() {
+                        let x = block.row(row, at..at + count).as_ptr();
+                        let x = if count == LANES { W::load(x) } else { W::load_floats(x, count) };
+                        a = O::steps(a, x);
+                    }
+                    merge_lanes::<O>(&mut to[at..][..count], &O::array::<W>(a));
+                    at += count;
+                }
+            }
+        }
+    }
+}
+
+/// The lanes of some columns merged with the columns' results so far.
 #[inline(never)]
 fn merge_lanes<O: FoldOperation>(to: &mut [f64], lanes: &[O::Lane; LANES]) {
     for (to, &lane) in to.iter_mut().zip(lanes) {
-        *to = O::merge(*to, O::widen(lane));
+        *to = O::merge(*to, lane.into());
     }
 }

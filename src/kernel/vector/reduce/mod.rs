@@ -14,24 +14,23 @@
 //! With few items and many units, an item is computed in parts that run in parallel, and are merged in order. The
 //! number of parts depends only on the shape, not on the pool, so the result does too.
 //!
-//! 16-bit floats are converted to f32 on the way, some KiB at a time; integers are reduced as they are.
+//! 16-bit floats are converted to f32 on the way, and short integers to 32 bits, some KiB at a time.
 
 mod fold;
 mod place;
 mod whole;
 
-pub use fold::{Fold, Greatest, Least, Product, Sizes, Squares, Sum};
-pub use place::{Best, ExtremeIndex};
-pub use whole::{BestWhole, GreatestWhole, LeastWhole, ProductOfWhole, SumOfWhole, WholeFold, WholeIndex};
+pub use fold::{Greatest, Least, Product, Sizes, Squares, Sum, fold};
+pub use place::{Best, extreme_index};
+pub use whole::{BestWhole, GreatestWhole, LeastWhole, ProductOfWhole, SumOfWhole, fold_whole, whole_index};
 
 use super::columns::WIDTH;
-use super::convert::{self, Stored};
+use super::convert::Numbers;
 use super::isa::Isa;
-use super::levels::{self, LevelLoop};
 use crate::base::Result;
 use crate::base::desc::MAX_RANK;
 use crate::kernel::KernelContext;
-use crate::memory::{Bf16, Bool, BytesMut, Element, F16, Shards};
+use crate::memory::{BytesMut, Element, Shards};
 use crate::threadpool::Span;
 use std::ops::Range;
 
@@ -44,73 +43,73 @@ const WORTH_PARTS: usize = 64 << 10;
 /// Floats of a conversion buffer.
 const BUFFER: usize = 1024;
 
-/// A reduction: how consecutive numbers, and columns of them, become partial results, and how these are merged.
-pub trait Reduction: Copy + Sync {
-    /// The elements that are reduced.
-    type Number: Copy;
-    /// Plain data.
-    type Partial: Copy + Send + Sync;
-
-    fn neutral(self) -> Self::Partial;
-    /// Reduces some numbers, at least one; `first` is the index of the first among all that are reduced to one.
-    fn row(self, x: &[Self::Number], first: usize) -> Self::Partial;
-    /// Reduces `rows` rows, at least one, `stride` apart: each column is merged with its element of `to`.
-    fn columns(self, x: &[Self::Number], stride: usize, rows: usize, first: usize, to: &mut [Self::Partial]);
-    /// `a` is of numbers before those of `b`.
-    fn merge(self, a: Self::Partial, b: Self::Partial) -> Self::Partial;
+/// How consecutive numbers, and columns of them, become partial results, and how these are merged: functions, so that
+/// all that goes through tensors is compiled once for all reductions.
+#[derive(Clone, Copy, Debug)]
+pub struct Reduction<N, P> {
+    neutral: P,
+    /// Reduces some numbers, at least one. The last argument is the index of the first among all that are reduced to
+    /// one.
+    row: fn(Isa, &[N], usize) -> P,
+    columns: fn(Isa, &ColumnsBlock<'_, N>, &mut [P]),
+    /// The second one is of numbers behind those of the first.
+    merge: fn(P, P) -> P,
 }
 
-/// Converts results to output elements.
-pub type Finish<'a, P, O> = dyn Fn(&[P], &mut [O]) + Sync + 'a;
-
-/// The input type of a reduction: one that is reduced as it is, or 16-bit floats that are converted to f32.
-pub trait ReductionInput: Stored + Default {
-    /// The type of the numbers while they are reduced.
-    type Number: Copy + Sync;
-    /// The numbers as such, in the first buffer if they must be converted.
-    fn numbers<'a>(x: &'a [Self], isa: Isa, buffers: &'a mut [[Self::Number; BUFFER]]) -> &'a [Self::Number];
-    /// Maximum numbers at a time.
-    const AT_ONCE: usize;
-    /// Two buffers, or none if nothing is converted.
-    type Buffers: AsMut<[[Self::Number; BUFFER]]>;
-    const BUFFERS: Self::Buffers;
+/// Rows of numbers, at least one, `stride` apart: each column is merged with its partial result. `first` is the index
+/// of the first row among all that are reduced to one.
+#[derive(Debug)]
+struct ColumnsBlock<'a, N> {
+    x: &'a [N],
+    stride: usize,
+    rows: usize,
+    first: usize,
 }
 
-macro_rules! as_they_are {
-    ($($type:ty),*) => {$(
-        impl ReductionInput for $type {
-            type Number = $type;
-            const AT_ONCE: usize = usize::MAX;
-            type Buffers = [[$type; BUFFER]; 0];
-            const BUFFERS: Self::Buffers = [];
-
-            fn numbers<'a>(x: &'a [$type], _: Isa, _: &'a mut [[$type; BUFFER]]) -> &'a [$type] {
-                x
-            }
-        }
-    )*};
+impl<N> ColumnsBlock<'_, N> {
+    /// Numbers of a row.
+    fn row(&self, row: usize, columns: Range<usize>) -> &[N] {
+        &self.x[row * self.stride..][columns]
+    }
 }
 
-as_they_are!(f32, i64, i32, i8, u8, Bool);
+/// Takes the results of a reduction.
+pub trait Results<P>: Sync {
+    fn count(&self) -> usize;
 
-macro_rules! halves {
-    ($($half:ty),*) => {$(
-        impl ReductionInput for $half {
-            type Number = f32;
-            const AT_ONCE: usize = BUFFER;
-            type Buffers = [[f32; BUFFER]; 2];
-            const BUFFERS: Self::Buffers = [[0.0; BUFFER]; 2];
-
-            fn numbers<'a>(x: &'a [$half], isa: Isa, buffers: &'a mut [[f32; BUFFER]]) -> &'a [f32] {
-                let floats = &mut buffers[0][..x.len()];
-                convert::widen(isa, x, floats);
-                floats
-            }
-        }
-    )*};
+    /// Writes the elements from `begin` on.
+    ///
+    /// # Safety
+    /// Nothing else uses these elements.
+    unsafe fn write(&self, begin: usize, results: &[P]);
 }
 
-halves!(F16, Bf16);
+/// An output whose elements are made of results by `finish`.
+#[derive(Debug)]
+pub struct Finished<'a, O, F> {
+    outputs: Shards<'a, O>,
+    finish: F,
+}
+
+impl<'a, O: Element, F> Finished<'a, O, F> {
+    pub fn new(output: BytesMut<'a>, finish: F) -> Finished<'a, O, F> {
+        Finished { outputs: output.shards(1), finish }
+    }
+}
+
+impl<O: Element, P, F: Fn(&[P], &mut [O]) + Sync> Results<P> for Finished<'_, O, F> {
+    fn count(&self) -> usize {
+        self.outputs.len()
+    }
+
+    unsafe fn write(&self, begin: usize, results: &[P]) {
+        assert!(begin + results.len() <= self.outputs.len());
+        // SAFETY: in bounds; exclusive, as demanded of the caller.
+        (self.finish)(results, unsafe {
+            std::slice::from_raw_parts_mut(self.outputs.as_ptr().add(begin), results.len())
+        });
+    }
+}
 
 /// A group of neighbouring dimensions: number of elements, and their stride.
 #[derive(Clone, Copy, Debug, Default)]
@@ -212,8 +211,8 @@ impl ReductionPlan {
     }
 
     /// Scratch memory per slot.
-    pub fn scratch_bytes<R: Reduction>(&self) -> usize {
-        if self.parts == 1 { 0 } else { self.items * self.parts * self.width() * size_of::<R::Partial>() }
+    pub fn scratch_bytes<P>(&self) -> usize {
+        if self.parts == 1 { 0 } else { self.items * self.parts * self.width() * size_of::<P>() }
     }
 
     /// Number of partial results of an item.
@@ -231,6 +230,13 @@ impl ReductionPlan {
         (self.part_ns(number_ns) * (self.items * self.parts) as f32) as u64
     }
 
+    /// The distance between items, if each is a row that is reduced at once.
+    fn row_stride(&self) -> Option<usize> {
+        let is_row = self.columns.is_none() && self.parts == 1 && self.units == 1 && self.runs.count == 0;
+        let kept = &self.kept.all[..self.kept.count];
+        (is_row && kept.len() <= 1).then(|| kept.first().map_or(0, |group| group.stride))
+    }
+
     /// Offsets of an item's numbers and outputs, and its number of outputs.
     fn item(&self, item: usize) -> (usize, usize, usize) {
         let Some(columns) = self.columns else { return (self.kept.offset(item), item, 1) };
@@ -239,146 +245,159 @@ impl ReductionPlan {
         (self.kept.offset(place) + first, place * columns + first, WIDTH.min(columns - first))
     }
 
-    /// Reduces input 0 to output 0.
-    pub fn compute<R: Reduction<Number = T::Number>, T: ReductionInput, O: Element + Default>(
+    /// Reduces a tensor of this shape.
+    pub fn compute<N: Element + Default, P: Copy + Send + Sync>(
         &self,
         isa: Isa,
-        reduction: R,
+        reduction: &Reduction<N, P>,
         number_ns: f32,
-        (context, output): (&KernelContext<'_>, BytesMut<'_>),
-        finish: &Finish<'_, R::Partial, O>,
+        context: &KernelContext<'_>,
+        x: &Numbers<'_, N>,
+        results: &dyn Results<P>,
     ) -> Result<()> {
-        let (x, outputs) = (context.input(0).read::<T>(), output.shards::<O>(1));
-        assert!(x.len() >= self.reduced * self.outputs && outputs.len() >= self.outputs);
+        assert!(x.count() >= self.reduced * self.outputs && results.count() >= self.outputs);
         if self.items == 0 {
-            let mut value = [O::default()];
-            finish(&[reduction.neutral()], &mut value);
-            return nothing(self.outputs, value[0], outputs, context);
+            return nothing(self.outputs, reduction.neutral, results, context);
         }
-        let bytes = self.scratch_bytes::<R>();
+        let bytes = self.scratch_bytes::<P>();
         assert!(context.scratch_bytes() >= bytes, "{bytes} bytes of scratch memory");
-        let partials: *mut R::Partial = if self.parts > 1 { context.scratch(0).cast() } else { std::ptr::null_mut() };
-        let partials = Partials(partials, bytes / size_of::<R::Partial>());
+        let partials: *mut P = if self.parts > 1 { context.scratch(0).cast() } else { std::ptr::null_mut() };
+        let partials = Partials(partials, bytes / size_of::<P>());
         let span = Span { items: self.items * self.parts, cost_ns: self.part_ns(number_ns), ..Span::default() };
-        let write = |begin: usize, results: &[R::Partial]| {
-            assert!(begin + results.len() <= self.outputs);
-            // SAFETY: in bounds; an item's outputs are exclusive, and the caller has claimed the item.
-            finish(results, unsafe { std::slice::from_raw_parts_mut(outputs.as_ptr().add(begin), results.len()) });
-        };
         context.parallel_for(&span, &|claim| {
-            let numbers = claim.begin()..claim.end();
-            let put = |number: usize, results: &[R::Partial]| {
-                if self.parts == 1 {
-                    write(self.item(number).1, results);
-                } else {
-                    // SAFETY: this part of the item is the claim's alone.
-                    unsafe { partials.put(number * self.width(), results) };
+            let put = |number: usize, some: &[P]| {
+                // SAFETY: these parts of items are the claim's alone, and so are the outputs of items with one part.
+                unsafe {
+                    if self.parts == 1 {
+                        results.write(self.item(number).1, some);
+                    } else {
+                        partials.put(number * self.width(), some);
+                    }
                 }
             };
-            levels::on(isa, ReductionPiece { plan: self, isa, reduction, x, numbers, put });
+            let numbers = claim.begin()..claim.end();
+            let pass = ReductionPass { plan: self, isa, reduction, x };
+            if x.direct().is_some() {
+                pass.parts(numbers, &mut [], put);
+            } else {
+                pass.parts(numbers, &mut [N::default(); BUFFER], put);
+            }
             Ok(())
         })?;
         if self.parts > 1 {
             for item in 0..self.items {
                 let (_, to, width) = self.item(item);
-                let mut results = [reduction.neutral(); WIDTH];
+                let mut merged = [reduction.neutral; WIDTH];
                 for part in 0..self.parts {
-                    for (i, result) in results[..width].iter_mut().enumerate() {
+                    for (i, merged) in merged[..width].iter_mut().enumerate() {
                         // SAFETY: the region has ended, and all parts have been put.
                         let partial = unsafe { partials.get((item * self.parts + part) * self.width() + i) };
-                        *result = reduction.merge(*result, partial);
+                        *merged = (reduction.merge)(*merged, partial);
                     }
                 }
-                write(to, &results[..width]);
+                // SAFETY: the region has ended.
+                unsafe { results.write(to, &merged[..width]) };
             }
         }
         Ok(())
     }
+}
 
-    /// The units of a part, in order. `x` begins with the item's first number.
-    #[inline(always)]
-    fn part<R: Reduction<Number = T::Number>, T: ReductionInput>(
-        &self,
-        isa: Isa,
-        reduction: R,
-        x: &[T],
-        part: usize,
-        buffers: &mut [[T::Number; BUFFER]],
-        to: &mut [R::Partial],
-    ) {
-        let all = self.units * self.runs.places();
-        for unit in part * all / self.parts..(part + 1) * all / self.parts {
-            let (run, number) = (unit / self.units, unit % self.units);
-            let each = if self.columns.is_some() { ROWS } else { CHUNK };
-            let (begin, end) = (number * each, ((number + 1) * each).min(self.last.size));
-            let (x, first) = (&x[self.runs.offset(run)..], run * self.last.size);
-            if self.columns.is_none() {
-                let at_once = T::AT_ONCE.min(end - begin);
+/// What all claims of a reduction have in common.
+struct ReductionPass<'a, N, P> {
+    plan: &'a ReductionPlan,
+    isa: Isa,
+    reduction: &'a Reduction<N, P>,
+    x: &'a Numbers<'a, N>,
+}
+
+impl<N: Element, P: Copy> ReductionPass<'_, N, P> {
+    /// Some parts of items. `put` stores the results of one or more, and is told the number of the first. The buffer is
+    /// for numbers that must be converted.
+    fn parts(&self, numbers: Range<usize>, buffer: &mut [N], put: impl Fn(usize, &[P])) {
+        if let (Some(stride), Some(x)) = (self.plan.row_stride(), self.x.direct()) {
+            return self.rows(numbers, stride, x, put);
+        }
+        // Parts with one result each are put together.
+        let at_once = if self.plan.columns.is_some() { 1 } else { WIDTH };
+        let mut results = [self.reduction.neutral; WIDTH];
+        for first in numbers.clone().step_by(at_once) {
+            let mut count = 0;
+            for number in first..(first + at_once).min(numbers.end) {
+                let (item, part) = (number / self.plan.parts, number % self.plan.parts);
+                let (from, _, width) = self.plan.item(item);
+                let results = &mut results[count..][..width];
+                results.fill(self.reduction.neutral);
+                self.part(from, part, buffer, results);
+                count += width;
+            }
+            put(first, &results[..count]);
+        }
+    }
+
+    /// Items that are a row each.
+    fn rows(&self, numbers: Range<usize>, stride: usize, x: &[N], put: impl Fn(usize, &[P])) {
+        let ReductionPass { plan, isa, reduction, .. } = *self;
+        let mut results = [reduction.neutral; WIDTH];
+        for first in numbers.clone().step_by(WIDTH) {
+            let results = &mut results[..WIDTH.min(numbers.end - first)];
+            for (number, result) in (first..).zip(&mut *results) {
+                let row = (reduction.row)(isa, &x[number * stride..][..plan.last.size], 0);
+                *result = (reduction.merge)(reduction.neutral, row);
+            }
+            put(first, results);
+        }
+    }
+
+    /// The units of a part, in order, of the item whose first number is at `from`.
+    fn part(&self, from: usize, part: usize, buffer: &mut [N], to: &mut [P]) {
+        let ReductionPass { plan, isa, reduction, x } = *self;
+        let all = plan.units * plan.runs.places();
+        for unit in part * all / plan.parts..(part + 1) * all / plan.parts {
+            let (run, number) = (unit / plan.units, unit % plan.units);
+            let each = if plan.columns.is_some() { ROWS } else { CHUNK };
+            let (begin, end) = (number * each, ((number + 1) * each).min(plan.last.size));
+            let (from, first) = (from + plan.runs.offset(run), run * plan.last.size);
+            if plan.columns.is_none() {
+                let at_once = if x.direct().is_some() { end - begin } else { BUFFER };
                 for at in (begin..end).step_by(at_once) {
-                    let x = T::numbers(&x[at..(at + at_once).min(end)], isa, buffers);
-                    to[0] = reduction.merge(to[0], reduction.row(x, first + at));
+                    let some = x.read(isa, from + at..from + (at + at_once).min(end), buffer);
+                    to[0] = (reduction.merge)(to[0], (reduction.row)(isa, some, first + at));
                 }
-            } else if T::AT_ONCE == usize::MAX {
-                let x = T::numbers(&x[begin * self.last.stride..], isa, buffers);
-                reduction.columns(x, self.last.stride, end - begin, first + begin, to);
+            } else if let Some(direct) = x.direct() {
+                let some = &direct[from + begin * plan.last.stride..];
+                let block = ColumnsBlock { x: some, stride: plan.last.stride, rows: end - begin, first: first + begin };
+                (reduction.columns)(isa, &block, to);
             } else {
-                // Several rows, side by side in a buffer of their own.
-                let (buffers, rows) = buffers.split_at_mut(1);
-                let rows = &mut rows[0];
+                // Several rows, side by side in the buffer.
                 let at_once = BUFFER / to.len();
                 for at in (begin..end).step_by(at_once) {
                     let count = at_once.min(end - at);
-                    for (i, row) in rows.chunks_exact_mut(to.len()).take(count).enumerate() {
-                        let x = &x[(at + i) * self.last.stride..][..to.len()];
-                        row.copy_from_slice(T::numbers(x, isa, buffers));
+                    for (i, row) in buffer.chunks_exact_mut(to.len()).take(count).enumerate() {
+                        let from = from + (at + i) * plan.last.stride;
+                        x.convert(isa, from..from + to.len(), row);
                     }
-                    reduction.columns(rows, to.len(), count, first + at, to);
+                    let block = ColumnsBlock { x: buffer, stride: to.len(), rows: count, first: first + at };
+                    (reduction.columns)(isa, &block, to);
                 }
             }
-        }
-    }
-}
-
-/// Some parts of items.
-struct ReductionPiece<'a, R, T, P> {
-    plan: &'a ReductionPlan,
-    isa: Isa,
-    reduction: R,
-    x: &'a [T],
-    numbers: Range<usize>,
-    /// Stores the results of the part with this number.
-    put: P,
-}
-
-impl<R, T, P> LevelLoop for ReductionPiece<'_, R, T, P>
-where
-    R: Reduction<Number = T::Number>,
-    T: ReductionInput,
-    P: Fn(usize, &[R::Partial]),
-{
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let mut buffers = T::BUFFERS;
-        let buffers = buffers.as_mut();
-        let mut results = [self.reduction.neutral(); WIDTH];
-        for number in self.numbers {
-            let (item, part) = (number / self.plan.parts, number % self.plan.parts);
-            let (from, _, width) = self.plan.item(item);
-            let results = &mut results[..width];
-            results.fill(self.reduction.neutral());
-            self.plan.part(self.isa, self.reduction, &self.x[from..], part, buffers, results);
-            (self.put)(number, results);
         }
     }
 }
 
 /// Fills the output if no number is read.
-fn nothing<O: Element>(outputs: usize, value: O, shards: Shards<'_, O>, context: &KernelContext<'_>) -> Result<()> {
+fn nothing<P: Copy + Sync>(
+    outputs: usize,
+    neutral: P,
+    results: &dyn Results<P>,
+    context: &KernelContext<'_>,
+) -> Result<()> {
     let span = Span { items: outputs, cost_ns: 1.0, grain: 4096, ..Span::default() };
-    context.parallel_into(&span, shards, |part, _| {
-        part.fill(value);
+    context.parallel_for(&span, &|claim| {
+        for begin in (claim.begin()..claim.end()).step_by(WIDTH) {
+            // SAFETY: the outputs are the claim's alone.
+            unsafe { results.write(begin, &[neutral; WIDTH][..WIDTH.min(claim.end() - begin)]) };
+        }
         Ok(())
     })
 }

@@ -1,12 +1,10 @@
 //! Index of the greatest or the least number: the first of equals, and the first NaN if there is one.
 #![forbid(unsafe_code)]
 
-use super::fold::{Fold, Greatest, Least};
-use super::{Reduction, WIDTH};
-
-/// The index of the greatest number, or of the least one.
-#[derive(Clone, Copy, Debug)]
-pub struct ExtremeIndex<const LEAST: bool>;
+use super::fold::{self, Greatest, Least};
+use super::{ColumnsBlock, Reduction, WIDTH};
+use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::levels::{self, LevelLoop};
 
 /// The best number so far, and its index; `NOWHERE` before there is one.
 #[derive(Clone, Copy, Debug)]
@@ -25,18 +23,39 @@ fn better<const LEAST: bool>(x: f32, than: f32) -> bool {
     (if LEAST { x < than } else { x > than }) || (x.is_nan() && !than.is_nan())
 }
 
-impl<const LEAST: bool> Reduction for ExtremeIndex<LEAST> {
-    type Number = f32;
-    type Partial = Best;
-
-    fn neutral(self) -> Best {
-        Best { value: 0.0, place: NOWHERE }
+/// The index of the greatest number, or of the least one, as a reduction.
+pub fn extreme_index<const LEAST: bool>() -> Reduction<f32, Best> {
+    Reduction {
+        neutral: Best { value: 0.0, place: NOWHERE },
+        row: row::<LEAST>,
+        columns: |isa, block, to| levels::on(isa, IndexColumns::<LEAST> { block, to }),
+        merge: merge::<LEAST>,
     }
+}
+
+fn row<const LEAST: bool>(isa: Isa, x: &[f32], first: usize) -> Best {
+    // Two simple passes beat one that carries the index along: both are vector code.
+    let value = if LEAST { fold::row::<Least>(isa, x) } else { fold::row::<Greatest>(isa, x) } as f32;
+    Best { value, place: (first + levels::on(isa, Search { x, value })) as u32 }
+}
+
+fn merge<const LEAST: bool>(a: Best, b: Best) -> Best {
+    let takes_over = a.place == NOWHERE || (b.place != NOWHERE && better::<LEAST>(b.value, a.value));
+    if takes_over { b } else { a }
+}
+
+/// Finds the first number that is `value`.
+struct Search<'a> {
+    x: &'a [f32],
+    value: f32,
+}
+
+impl LevelLoop for Search<'_> {
+    type Output = usize;
 
     #[inline(always)]
-    fn row(self, x: &[f32], first: usize) -> Best {
-        // Two simple passes beat one that carries the index along: both are vector code.
-        let value = if LEAST { Fold(Least).row(x, 0) } else { Fold(Greatest).row(x, 0) } as f32;
+    fn run(self) -> usize {
+        let Search { x, value } = self;
         let is = |x: f32| x == value || (x.is_nan() && value.is_nan());
         let (chunks, _) = x.as_chunks::<CHUNK>();
         let in_chunks = chunks.iter().position(|chunk| {
@@ -47,17 +66,26 @@ impl<const LEAST: bool> Reduction for ExtremeIndex<LEAST> {
             found
         });
         let begin = in_chunks.unwrap_or(chunks.len()) * CHUNK;
-        let at = x[begin..].iter().position(|&x| is(x)).unwrap_or(0);
-        Best { value, place: (first + begin + at) as u32 }
+        begin + x[begin..].iter().position(|&x| is(x)).unwrap_or(0)
     }
+}
+
+struct IndexColumns<'a, const LEAST: bool> {
+    block: &'a ColumnsBlock<'a, f32>,
+    to: &'a mut [Best],
+}
+
+impl<const LEAST: bool> LevelLoop for IndexColumns<'_, LEAST> {
+    type Output = ();
 
     #[inline(always)]
-    fn columns(self, x: &[f32], stride: usize, rows: usize, first: usize, to: &mut [Best]) {
+    fn run(self) {
+        let IndexColumns { block, to } = self;
         let width = to.len();
         let (mut best, mut place) = ([0f32; WIDTH], [0u32; WIDTH]);
-        best[..width].copy_from_slice(&x[..width]);
-        for i in 1..rows {
-            let row = &x[i * stride..][..width];
+        best[..width].copy_from_slice(block.row(0, 0..width));
+        for i in 1..block.rows {
+            let row = block.row(i, 0..width);
             for ((&x, best), place) in row.iter().zip(&mut best).zip(&mut place) {
                 let better = better::<LEAST>(x, *best);
                 *best = if better { x } else { *best };
@@ -65,13 +93,7 @@ impl<const LEAST: bool> Reduction for ExtremeIndex<LEAST> {
             }
         }
         for ((to, value), place) in to.iter_mut().zip(best).zip(place) {
-            *to = self.merge(*to, Best { value, place: place + first as u32 });
+            *to = merge::<LEAST>(*to, Best { value, place: place + block.first as u32 });
         }
-    }
-
-    #[inline(always)]
-    fn merge(self, a: Best, b: Best) -> Best {
-        let takes_over = a.place == NOWHERE || (b.place != NOWHERE && better::<LEAST>(b.value, a.value));
-        if takes_over { b } else { a }
     }
 }

@@ -1,16 +1,15 @@
-//! Reductions of integers and of truth values: exact in 64 bits, modulo 2^64. What is left of a result in its type is
-//! the same in any order.
+//! Reductions of integers: exact in 64 bits, modulo 2^64. What is left of a result in a narrower type is the same in
+//! any order.
 #![forbid(unsafe_code)]
 
-use super::Reduction;
+use super::{ColumnsBlock, Reduction, WIDTH};
 use crate::kernel::vector::convert::Whole;
+use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::levels::{self, LevelLoop};
 use std::marker::PhantomData;
 
-/// Numbers that a step of the loops takes.
-const LANES: usize = 16;
-
 /// An operation that folds integers in any order.
-pub trait WholeOperation: Copy + Sync {
+pub trait WholeOperation {
     /// The neutral element.
     const NEUTRAL: i64;
 
@@ -19,7 +18,7 @@ pub trait WholeOperation: Copy + Sync {
 
 macro_rules! operations {
     ($($name:ident: $neutral:expr, $fold:expr;)*) => {$(
-        #[derive(Clone, Copy, Debug)]
+        #[derive(Debug)]
         pub struct $name;
 
         impl WholeOperation for $name {
@@ -41,49 +40,55 @@ operations! {
     GreatestWhole: i64::MIN, i64::max;
 }
 
-/// An operation as a reduction of a type.
-#[derive(Clone, Copy, Debug)]
-pub struct WholeFold<O, T>(pub O, pub PhantomData<T>);
-
-impl<O: WholeOperation, T: Whole> Reduction for WholeFold<O, T> {
-    type Number = T;
-    type Partial = i64;
-
-    fn neutral(self) -> i64 {
-        O::NEUTRAL
-    }
-
-    #[inline(always)]
-    fn row(self, x: &[T], _first: usize) -> i64 {
-        let (chunks, rest) = x.as_chunks::<LANES>();
-        let mut lanes = [O::NEUTRAL; LANES];
-        for chunk in chunks {
-            for j in 0..LANES {
-                lanes[j] = O::fold(lanes[j], chunk[j].wide());
-            }
-        }
-        let total = rest.iter().fold(O::NEUTRAL, |total, x| O::fold(total, x.wide()));
-        lanes.into_iter().fold(total, O::fold)
-    }
-
-    #[inline(always)]
-    fn columns(self, x: &[T], stride: usize, rows: usize, _first: usize, to: &mut [i64]) {
-        for i in 0..rows {
-            for (to, x) in to.iter_mut().zip(&x[i * stride..]) {
-                *to = O::fold(*to, x.wide());
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn merge(self, a: i64, b: i64) -> i64 {
-        O::fold(a, b)
+/// An operation as a reduction.
+pub fn fold_whole<O: WholeOperation, T: Whole>() -> Reduction<T, i64> {
+    Reduction {
+        neutral: O::NEUTRAL,
+        row: |isa, x, _| row::<O, T>(isa, x),
+        columns: |isa, block, to| levels::on(isa, WholeColumns::<O, T> { block, to, _of: PhantomData }),
+        merge: O::fold,
     }
 }
 
-/// The index of the greatest number, or of the least one: the first of equals.
-#[derive(Clone, Copy, Debug)]
-pub struct WholeIndex<T, const LEAST: bool>(pub PhantomData<T>);
+fn row<O: WholeOperation, T: Whole>(isa: Isa, x: &[T]) -> i64 {
+    levels::on(isa, WholeRow::<O, T> { x, _of: PhantomData })
+}
+
+struct WholeRow<'a, O, T> {
+    x: &'a [T],
+    _of: PhantomData<O>,
+}
+
+impl<O: WholeOperation, T: Whole> LevelLoop for WholeRow<'_, O, T> {
+    type Output = i64;
+
+    #[inline(always)]
+    fn run(self) -> i64 {
+        self.x.iter().fold(O::NEUTRAL, |total, x| O::fold(total, x.wide()))
+    }
+}
+
+struct WholeColumns<'a, O, T> {
+    block: &'a ColumnsBlock<'a, T>,
+    to: &'a mut [i64],
+    _of: PhantomData<O>,
+}
+
+impl<O: WholeOperation, T: Whole> LevelLoop for WholeColumns<'_, O, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (block, to) = (self.block, self.to);
+        // One array for all rows, which no row can overlap.
+        let mut lanes = [O::NEUTRAL; WIDTH];
+        for i in 0..block.rows {
+            let row = block.row(i, 0..to.len());
+            lanes.iter_mut().zip(row).for_each(|(lane, x)| *lane = O::fold(*lane, x.wide()));
+        }
+        to.iter_mut().zip(lanes).for_each(|(to, lane)| *to = O::fold(*to, lane));
+    }
+}
 
 /// The best number so far, and its index; `NOWHERE` before there is one.
 #[derive(Clone, Copy, Debug)]
@@ -93,45 +98,52 @@ pub struct BestWhole {
 }
 
 const NOWHERE: u32 = u32::MAX;
+/// Numbers that are compared at once in the search for the best one.
+const CHUNK: usize = 64;
 
-impl<T: Whole, const LEAST: bool> WholeIndex<T, LEAST> {
-    fn is_better(x: i64, than: i64) -> bool {
-        if LEAST { x < than } else { x > than }
+/// The index of the greatest number, or of the least one: the first of equals.
+pub fn whole_index<T: Whole, const LEAST: bool>() -> Reduction<T, BestWhole> {
+    Reduction {
+        neutral: BestWhole { value: 0, place: NOWHERE },
+        row: |isa, x, first| {
+            // Two simple passes beat one that carries the index along.
+            let value = if LEAST { row::<LeastWhole, T>(isa, x) } else { row::<GreatestWhole, T>(isa, x) };
+            BestWhole { value, place: (first + levels::on(isa, WholeSearch { x, value })) as u32 }
+        },
+        columns: |_, block, to| {
+            for i in 0..block.rows {
+                let row = block.row(i, 0..to.len());
+                for (to, x) in to.iter_mut().zip(row) {
+                    *to = better::<LEAST>(*to, BestWhole { value: x.wide(), place: (block.first + i) as u32 });
+                }
+            }
+        },
+        merge: better::<LEAST>,
     }
 }
 
-impl<T: Whole, const LEAST: bool> Reduction for WholeIndex<T, LEAST> {
-    type Number = T;
-    type Partial = BestWhole;
+/// Finds the first number that is `value`.
+struct WholeSearch<'a, T> {
+    x: &'a [T],
+    value: i64,
+}
 
-    fn neutral(self) -> BestWhole {
-        BestWhole { value: 0, place: NOWHERE }
-    }
-
-    #[inline(always)]
-    fn row(self, x: &[T], first: usize) -> BestWhole {
-        // Two simple passes beat one that carries the index along.
-        let value = if LEAST {
-            WholeFold(LeastWhole, PhantomData).row(x, 0)
-        } else {
-            WholeFold(GreatestWhole, PhantomData).row(x, 0)
-        };
-        let at = x.iter().position(|x| x.wide() == value).unwrap_or(0);
-        BestWhole { value, place: (first + at) as u32 }
-    }
+impl<T: Whole> LevelLoop for WholeSearch<'_, T> {
+    type Output = usize;
 
     #[inline(always)]
-    fn columns(self, x: &[T], stride: usize, rows: usize, first: usize, to: &mut [BestWhole]) {
-        for i in 0..rows {
-            for (to, x) in to.iter_mut().zip(&x[i * stride..]) {
-                *to = self.merge(*to, BestWhole { value: x.wide(), place: (first + i) as u32 });
-            }
-        }
+    fn run(self) -> usize {
+        let WholeSearch { x, value } = self;
+        let (chunks, _) = x.as_chunks::<CHUNK>();
+        let in_chunks =
+            chunks.iter().position(|chunk| chunk.iter().fold(false, |found, x| found | (x.wide() == value)));
+        let begin = in_chunks.unwrap_or(chunks.len()) * CHUNK;
+        begin + x[begin..].iter().position(|x| x.wide() == value).unwrap_or(0)
     }
+}
 
-    #[inline(always)]
-    fn merge(self, a: BestWhole, b: BestWhole) -> BestWhole {
-        let takes_over = a.place == NOWHERE || (b.place != NOWHERE && Self::is_better(b.value, a.value));
-        if takes_over { b } else { a }
-    }
+#[inline(always)]
+fn better<const LEAST: bool>(a: BestWhole, b: BestWhole) -> BestWhole {
+    let is_better = if LEAST { b.value < a.value } else { b.value > a.value };
+    if a.place == NOWHERE || (b.place != NOWHERE && is_better) { b } else { a }
 }
