@@ -276,7 +276,7 @@ static void test_choice(weir_threadpool *pool) {
     weir_program *program = make_choice(engine);
     weir_tensor *which = make_tensor(engine, ids_desc(1));
     weir_tensor *out = dynamic_tensor(engine, matrix_desc(WEIR_DIM_DYNAMIC, WEIR_DIM_DYNAMIC));
-    static const int64_t sizes[][2] = {{3, 2}, {70, 300}, {0, 5}, {1, 9}};
+    static const int64_t sizes[][2] = {{3, 2}, {70, 90}, {0, 5}, {1, 9}};
     for (int i = 0; i < 8; i++) {
         int64_t rows = sizes[i / 2][0], columns = sizes[i / 2][1];
         weir_tensor *in[2] = {make_tensor(engine, matrix_desc(rows, columns)), which};
