@@ -220,7 +220,7 @@ fn settled<const N: usize>(
         let output = if i == 0 { first } else { output_at(inputs, i)? };
         let declared = outputs.desc(i);
         if !declared.is_concrete() {
-            // What only the arithmetic knows it allocates itself.
+            // The arithmetic allocates the outputs whose size only it knows.
             if output.is_concrete() {
                 outputs.allocate(context, i, output.shape())?;
             }

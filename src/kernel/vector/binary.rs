@@ -181,7 +181,7 @@ fn floored_remainder(a: f32, b: f32) -> f32 {
 
 /// The remainder of a quotient that is rounded to nearest, ties to even.
 fn nearest_remainder(a: f32, b: f32) -> f32 {
-    // Exact: a float has so few digits that none is lost in f64. What is left of two b says whether the quotient is
+    // Exact: a float has so few digits that none is lost in f64. The remainder by two b says whether the quotient is
     // even.
     let (size, b) = (f64::from(a).abs() % (2.0 * f64::from(b).abs()), f64::from(b).abs());
     let rest = if size <= 0.5 * b || size.is_nan() {

@@ -5,7 +5,7 @@
 //! - To f16 and bf16: rounded to nearest, ties to even; overflow gives an infinity; subnormal numbers are kept; a NaN
 //!   stays a NaN with the leading bits of its payload, and becomes quiet.
 //! - To s64, s32, s8 and u8: rounded to nearest, ties to even, and saturated, so s32 and s64 have their exact maximum;
-//!   a NaN becomes 0. Who wants another rounding rounds the floats before.
+//!   a NaN becomes 0. For another rounding the floats are rounded before.
 //! - To bool: 0 for both zeros, 1 for everything else, including NaN.
 //! - From s32 and s64 above 2^24: rounded to nearest, ties to even. Everything else is exact.
 //!

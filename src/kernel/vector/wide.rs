@@ -308,8 +308,12 @@ mod x86 {
             }
             fn total(self: Self) -> f64 { Self::total_of_doubles(widened(self)) }
             fn abs(self: Self) -> Self { [0, 1].map(|i| _mm256_andnot_ps(_mm256_set1_ps(-0.0), self[i])) }
-            fn lesser(self: Self, x: Self) -> Self { [better::<_CMP_LT_OQ>(self[0], x[0]), better::<_CMP_LT_OQ>(self[1], x[1])] }
-            fn greater(self: Self, x: Self) -> Self { [better::<_CMP_GT_OQ>(self[0], x[0]), better::<_CMP_GT_OQ>(self[1], x[1])] }
+            fn lesser(self: Self, x: Self) -> Self {
+                [better::<_CMP_LT_OQ>(self[0], x[0]), better::<_CMP_LT_OQ>(self[1], x[1])]
+            }
+            fn greater(self: Self, x: Self) -> Self {
+                [better::<_CMP_GT_OQ>(self[0], x[0]), better::<_CMP_GT_OQ>(self[1], x[1])]
+            }
             fn doubles(x: f64) -> [__m256d; 4] { [_mm256_set1_pd(x); 4] }
             fn doubles_array(x: [__m256d; 4]) -> [f64; 16] {{
                 let mut all = [0.0; 16];

@@ -1,8 +1,9 @@
 //! Folding reductions: sums, products, extremes, sums of absolute values and of squares.
 //!
-//! Numbers are folded in sixteen lanes, four times side by side, until a block ends; the lanes are then folded in pairs,
-//! and blocks one after the other, in f64. Sums are kept in f32 within a block: a lane adds so few numbers that its
-//! error is less than the result's rounding. Products and squares exceed the range of f32 early, so their lanes are f64.
+//! Numbers are folded in sixteen lanes, four times side by side, until a block ends. The lanes are then folded in
+//! pairs, and blocks one after the other, in f64. Sums are kept in f32 within a block: a lane adds so few numbers that
+//! its error is less than the result's rounding. Products and squares exceed the range of f32 early, so their lanes are
+//! f64.
 
 use super::{ColumnsBlock, Reduction};
 use crate::kernel::vector::isa::Isa;
@@ -42,7 +43,8 @@ macro_rules! extreme {
 }
 
 macro_rules! operations {
-    ($($(#[$doc:meta])* $name:ident: $lane:ident, $neutral:expr, $merge:expr, $step:expr, $steps:expr, $join:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $lane:ident, $neutral:expr, $merge:expr, $step:expr, $steps:expr,
+        $join:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name;

@@ -303,7 +303,7 @@ impl ReductionPlan {
     }
 }
 
-/// What all claims of a reduction have in common.
+/// The values that all claims of a reduction share.
 struct ReductionPass<'a, N, P> {
     plan: &'a ReductionPlan,
     isa: Isa,

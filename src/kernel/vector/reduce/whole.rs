@@ -1,5 +1,5 @@
-//! Reductions of integers: exact in 64 bits, modulo 2^64. What is left of a result in a narrower type is the same in
-//! any order.
+//! Reductions of integers: exact in 64 bits, modulo 2^64. So the bits that a narrower type keeps of a result are the
+//! same in any order.
 #![forbid(unsafe_code)]
 
 use super::{ColumnsBlock, Reduction, WIDTH};
