@@ -218,7 +218,9 @@ step("wheel out", () => { for (let i = 0; i < 50; i++) canvas.listeners.wheel(at
 // All of the trace: each thread's lane has something.
 const lanes = new Set(context.rectangles.map((one) => one.y));
 assert(lanes.size > drawn.lanes.filter((lane) => lane.depth > 0).length, "a lane is empty");
-for (const name of ["f", "ArrowLeft", "ArrowRight", "w", "s", "+", "-", "0", "f"]) step(`key ${name}`, () => key(name), name === "f" || name === "0" ? 6 : 0);
+for (const name of ["f", "ArrowLeft", "ArrowRight", "w", "s", "+", "-", "0", "f"]) {
+  step(`key ${name}`, () => key(name), name === "f" || name === "0" ? 6 : 0);
+}
 key("f");
 settle();
 // A pointer over each rectangle of a node tells what it is; a click marks it, a double click fits it.
@@ -244,17 +246,17 @@ step("drag", () => {
   canvas.listeners.pointerup(at(420, 200));
 });
 step("double click", () => canvas.listeners.dblclick(at(some.x + some.width / 2, some.y + 3)));
-step("buttons", () => ["whole", "in", "out", "fit"].forEach((id) => elements[id].listeners.click()));
+step("buttons", () => ["whole", "in", "out", "fit"].forEach((id) => elements[id].listeners.click()), 6);
 step("dark", () => {
   media.matches = true;
   media.change();
-});
+}, 6);
 elements.draws_path.checked = false;
-step("without the path", () => elements.draws_path.listeners.change());
+step("without the path", () => elements.draws_path.listeners.change(), 6);
 assert.strictEqual(pathOf().length, 0);
 step("resize", () => {
   canvas.clientWidth = 1000;
   window.resize();
-});
+}, 6);
 assert.strictEqual(markup, 0, "something was put in as markup");
 console.log(`${context.rectangles.length} rectangles at last; ${data.runs.length} runs`);

@@ -13,7 +13,7 @@ const TOLD: usize = 10;
 const TRIED: usize = 40;
 const REPLAYED: usize = 2_000_000;
 
-/// What the run would be shorter by, if all nodes of this name took no time.
+/// The time that the run would be shorter by, if all nodes of this name took none.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeSaving {
     /// Among the timeline's labels.
@@ -111,8 +111,8 @@ impl<'a> Replay<'a> {
         now + self.around_ns
     }
 
-    /// What the run would be shorter by, for the nodes that are most likely to matter: those on one of the two paths,
-    /// and of these those that take the longest.
+    /// The time that the run would be shorter by, for the nodes that are most likely to matter: those on one of
+    /// the two paths, and of these those that take the longest.
     pub fn savings(&mut self, whole_ns: u64, path: &[PathSegment], longest: &[u32]) -> Result<Vec<NodeSaving>> {
         let graph = self.graph;
         let mut candidates: Vec<(bool, NodeSaving)> = room(self.groups.count)?;

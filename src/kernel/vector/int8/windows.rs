@@ -1,8 +1,8 @@
 //! int8 convolution: over flat planes (`flat`), depthwise on all levels, and with packed filters where a step
 //! multiplies cells of two numbers; otherwise a product whose rows are gathered under windows.
 //!
-//! An item of the product is a block of windows of an image and a group, for some filters or all. What lies under the
-//! windows is copied into a *strip*, channels innermost, with zero_x as padding and signed bytes as unsigned ones. From
+//! An item of the product is a block of windows of an image and a group, for some filters or all. The numbers under
+//! them are copied into a *strip*, channels innermost, with zero_x as padding and signed bytes as unsigned ones. From
 //! there a row of *patches* is a few copies for each window, (tap, channel); that of windows of one element is the
 //! strip itself. The product with the packed filters gives sums [windows, filters], which are converted to elements and
 //! transposed into the output. Filters that are not packed are read as they are, (channel, tap), and patches are
