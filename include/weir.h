@@ -132,6 +132,7 @@
  *     weir/resource.h      resources, variable, lookup table
  *     weir/inspect.h       drawings and reports, statistics, costs of a pool, memory figures, runtime
  *     weir/trace.h         trace
+ *     weir/comm.h          communicator
  *     weir/device.h        device, native handles
  *     weir/cuda.h          cuda
  *     weir/dlpack.h        exchange

@@ -5,7 +5,7 @@
 //! flows; each imports only rooms to its left (`tests/layering.rs`):
 //!
 //! `abi -> base -> {ops, sync} -> trace -> {threadpool, memory} -> device -> kernel -> stream -> resource -> engine`
-//! `-> graph -> ffi`
+//! `-> graph -> comm -> ffi`
 
 #[doc(hidden)]
 pub mod abi;
@@ -21,6 +21,9 @@ pub mod memory;
 #[doc(hidden)]
 pub mod threadpool;
 
+#[cfg(feature = "graph")]
+#[doc(hidden)]
+pub mod comm;
 #[doc(hidden)]
 pub mod device;
 #[doc(hidden)]

@@ -27,7 +27,7 @@
 /* clang-format off */
 #ifdef __LP64__
 
-SIZE(weir_runtime_info, 224);
+SIZE(weir_runtime_info, 232);
 OFFSET(weir_runtime_info, struct_size, 0);
 OFFSET(weir_runtime_info, threads_started, 8);
 OFFSET(weir_runtime_info, threads_alive, 16);
@@ -56,6 +56,7 @@ OFFSET(weir_runtime_info, leaked_resources, 192);
 OFFSET(weir_runtime_info, domains, 200);
 OFFSET(weir_runtime_info, task_groups, 208);
 OFFSET(weir_runtime_info, traces, 216);
+OFFSET(weir_runtime_info, comms, 224);
 
 SIZE(weir_allocator_vtable, 48);
 OFFSET(weir_allocator_vtable, struct_size, 0);

@@ -324,6 +324,8 @@ typedef struct weir_runtime_info {
   uint64_t task_groups;
   /** Traces that were started and not released. */
   uint64_t traces;
+  /** Communicators, including those that only kernels refer to. */
+  uint64_t comms;
 } weir_runtime_info;
 
 /** Why weir started a thread: one of enum weir_thread_origin_value. */

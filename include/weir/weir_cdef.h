@@ -1867,6 +1867,7 @@ typedef struct weir_runtime_info {
   uint64_t domains;
   uint64_t task_groups;
   uint64_t traces;
+  uint64_t comms;
 } weir_runtime_info;
 typedef uint32_t weir_thread_origin;
 typedef struct weir_thread_info {
@@ -1947,6 +1948,145 @@ weir_status weir_trace_intern(const char *name, uint32_t *out_name);
 weir_status weir_trace_mark(uint32_t name, uint64_t value);
 weir_status weir_trace_span_begin(uint32_t name);
 void weir_trace_span_end(void);
+
+/* weir/comm.h */
+static const int WEIR_COMM_MESSAGE_BYTES = 64;
+typedef enum weir_comm_op_value {
+  WEIR_COMM_SEND = 1,
+  WEIR_COMM_RECV = 2,
+  WEIR_COMM_BROADCAST = 3,
+  WEIR_COMM_REDUCE = 4,
+  WEIR_COMM_ALL_REDUCE = 5,
+  WEIR_COMM_ALL_GATHER = 6,
+  WEIR_COMM_REDUCE_SCATTER = 7,
+  WEIR_COMM_ALL_TO_ALL = 8,
+  WEIR_COMM_BARRIER = 9
+} weir_comm_op_value;
+typedef enum weir_comm_reduction_value {
+  WEIR_COMM_SUM = 1,
+  WEIR_COMM_PRODUCT = 2,
+  WEIR_COMM_MIN = 3,
+  WEIR_COMM_MAX = 4
+} weir_comm_reduction_value;
+typedef enum weir_communication_flags {
+  WEIR_COMMUNICATION_DETERMINISTIC = 1
+} weir_communication_flags;
+typedef enum weir_comm_flags {
+  WEIR_COMM_ONE_THREAD = 1,
+  WEIR_COMM_FIXED_ORDER = 2,
+  WEIR_COMM_ABORT_RELEASES = 4,
+  WEIR_COMM_NEEDS_PROGRESS = 8
+} weir_comm_flags;
+typedef enum weir_comm_option_flags {
+  WEIR_COMM_OWN_THREAD = 1,
+  WEIR_COMM_CHECKED = 2
+} weir_comm_option_flags;
+typedef struct weir_comm weir_comm;
+typedef struct weir_comm_transport_info {
+  size_t struct_size;
+  int32_t rank;
+  int32_t size;
+  uint64_t flags;
+  uint64_t ops;
+  uint64_t dtypes;
+  uint64_t reductions;
+  int32_t max_tag;
+  uint32_t reserved;
+  uint64_t max_bytes;
+  char name[64];
+} weir_comm_transport_info;
+typedef uint32_t weir_comm_op;
+typedef uint32_t weir_comm_reduction;
+typedef struct weir_comm_operation {
+  size_t struct_size;
+  weir_comm_op op;
+  weir_comm_reduction reduction;
+  weir_dtype dtype;
+  int32_t peer;
+  int32_t tag;
+  uint32_t reserved;
+  uint64_t count;
+  size_t element_bytes;
+  const void *send;
+  void *recv;
+} weir_comm_operation;
+typedef struct weir_comm_vtable {
+  size_t struct_size;
+  weir_status (*get_info)(void *ctx, weir_comm_transport_info *out_info);
+  weir_status (*start)(void *ctx, const weir_comm_operation *operation, void **out_request);
+  weir_status (*test)(void *ctx, void *request, int32_t *out_done);
+  weir_status (*progress)(void *ctx);
+  weir_status (*control_send)(void *ctx, int32_t peer, const void *message);
+  weir_status (*control_poll)(void *ctx, int32_t *out_peer, void *out_message, int32_t *out_got);
+  weir_status (*duplicate)(void *ctx, void **out_ctx);
+  weir_status (*split)(void *ctx, int32_t color, int32_t key, void **out_ctx);
+  void (*abort)(void *ctx);
+  weir_status (*recover)(void *ctx, void **out_ctx);
+  void (*last_error)(void *ctx, int32_t *out_rank, char *text, size_t capacity);
+  void (*release)(void *ctx);
+} weir_comm_vtable;
+typedef struct weir_comm_options {
+  size_t struct_size;
+  const char *name;
+  uint64_t flags;
+  uint64_t limit_ns;
+} weir_comm_options;
+typedef struct weir_comm_info {
+  size_t struct_size;
+  int32_t rank;
+  int32_t size;
+  uint64_t flags;
+  uint64_t begun;
+  uint64_t ended;
+  uint64_t built;
+  uint64_t quarantined_bytes;
+  uint32_t dead;
+  uint32_t recoverable;
+  char transport[64];
+} weir_comm_info;
+typedef struct weir_communication {
+  size_t struct_size;
+  weir_comm_op op;
+  weir_comm_reduction reduction;
+  int32_t peer;
+  int32_t tag;
+  weir_tensor_desc desc;
+  uint64_t flags;
+  size_t num_tensors;
+} weir_communication;
+weir_status weir_comm_create(const weir_comm_vtable *vtable,
+                             void *ctx,
+                             const weir_comm_options *options,
+                             weir_comm **out_comm);
+weir_status weir_comm_create_local(int32_t size,
+                                   const weir_comm_options *options,
+                                   weir_comm **out_comms);
+weir_status weir_comm_retain(weir_comm *comm);
+void weir_comm_release(weir_comm *comm);
+weir_status weir_comm_get_info(const weir_comm *comm, weir_comm_info *out_info);
+weir_status weir_comm_duplicate(weir_comm *comm,
+                                const weir_comm_options *options,
+                                weir_comm **out_comm);
+weir_status weir_comm_split(weir_comm *comm,
+                            int32_t color,
+                            int32_t key,
+                            const weir_comm_options *options,
+                            weir_comm **out_comm);
+weir_status weir_comm_progress(weir_comm *comm,
+                               uint64_t budget_ns,
+                               int32_t *out_pending);
+weir_status weir_comm_abort(weir_comm *comm, const char *text);
+weir_status weir_comm_recover(weir_comm *comm,
+                              const weir_comm_options *options,
+                              weir_comm **out_comm);
+weir_status weir_kernel_create_communication(weir_engine *engine,
+                                             weir_comm *comm,
+                                             const weir_communication *desc,
+                                             const weir_kernel_options *options,
+                                             weir_kernel **out_kernel);
+weir_status weir_program_agree(const weir_program *program,
+                               weir_comm *comm,
+                               uint64_t limit_ns);
 
 /* weir/device.h */
 typedef enum weir_device_capability_flags {

@@ -90,6 +90,12 @@ pub struct weir_run {
 pub struct weir_trace {
     _opaque: [u8; 0],
 }
+/// Ranks that exchange values over a transport of the host's (weir/comm.h). Shared: create, retain, release.
+///
+/// Chapter: Communicator.
+pub struct weir_comm {
+    _opaque: [u8; 0],
+}
 /// An object that an engine keeps by name: a variable, a lookup table, a host object. Shared: create or look up,
 /// retain, release.
 ///

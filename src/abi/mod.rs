@@ -4,6 +4,7 @@
 #![allow(non_camel_case_types)]
 #![allow(rustdoc::broken_intra_doc_links, reason = "the comments are for the C header: bias[N] is a shape, no link")]
 
+pub mod comm;
 pub mod conformance;
 pub mod control;
 pub mod cuda;
@@ -29,6 +30,7 @@ pub mod tensor;
 pub mod threadpool;
 pub mod trace;
 
+pub use comm::*;
 pub use conformance::*;
 pub use control::*;
 pub use cuda::*;

@@ -65,6 +65,8 @@ pub struct weir_runtime_info {
     pub task_groups: u64,
     /// Traces that were started and not released.
     pub traces: u64,
+    /// Communicators, including those that only kernels refer to.
+    pub comms: u64,
 }
 
 /// Why weir started a thread: one of enum weir_thread_origin_value.

@@ -28,9 +28,10 @@ pub enum Counter {
     Resources,
     Domains,
     Traces,
+    Comms,
 }
 
-const KINDS: usize = Counter::Traces as usize + 1;
+const KINDS: usize = Counter::Comms as usize + 1;
 static ALIVE: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
 
 /// Live objects, by kind.
@@ -52,6 +53,7 @@ pub struct LiveCounts {
     pub resources: u64,
     pub domains: u64,
     pub traces: u64,
+    pub comms: u64,
 }
 
 /// Counts one object until it is dropped.
@@ -100,5 +102,6 @@ pub fn counts() -> LiveCounts {
         resources: of(Counter::Resources),
         domains: of(Counter::Domains),
         traces: of(Counter::Traces),
+        comms: of(Counter::Comms),
     }
 }

@@ -82,6 +82,7 @@ pub mod tag {
         "domain" = DOMAIN: 21,
         "task_group" = TASK_GROUP: 22,
         "trace" = TRACE: 23,
+        "comm" = COMM: 24,
     }
     use super::DEAD;
 }

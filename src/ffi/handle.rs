@@ -44,6 +44,7 @@ handles! {
     weir_graph => crate::graph::Graph,
     weir_program => crate::graph::Program,
     weir_run => crate::graph::Run,
+    weir_comm => crate::comm::Communicator,
     weir_trace => crate::trace::Trace,
 }
 

@@ -21,6 +21,8 @@ mod versioned;
 
 #[cfg(feature = "engines")]
 mod buffer;
+#[cfg(feature = "graph")]
+mod comm;
 #[cfg(feature = "engines")]
 mod conformance;
 mod context;
@@ -107,7 +109,9 @@ pub use self::{
     stream::*, sync::*, table::*, tensor::*, transfer::*, variable::*,
 };
 #[cfg(feature = "graph")]
-pub use self::{control::*, frames::*, graph::*, placement::*, program::*, program_stats::*, run::*, trace::*};
+pub use self::{
+    comm::*, control::*, frames::*, graph::*, placement::*, program::*, program_stats::*, run::*, trace::*,
+};
 pub use self::{failure::*, gemm::*, task_group::*, threadpool::*, version::*};
 #[cfg(feature = "kernels")]
 pub use operators::*;

@@ -5,13 +5,14 @@
 //! part of that node. All inputs stay, so that they keep their numbers; those that are no longer needed are noted.
 #![forbid(unsafe_code)]
 
-use super::build::contents::Contents;
+use super::build::contents::{Contents, NodeBody};
 use super::build::options::CompileOptions;
 use super::build::shapes::Answers;
 use super::build::verify::{self, Kinds, Verified};
 use super::builder::Graph;
 use super::carry::compiled::Compiled;
 use super::carry::device::ProgramDevices;
+use super::compile::communicate::communicate;
 use super::compile::facts::CompileFacts;
 use super::compile::layout::{BYTES_PER_NODE, compile, folded, fused};
 use super::compile::place;
@@ -36,10 +37,15 @@ impl Program {
         heap::probe(contents.size().saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
         let mut raised = raise::raise(contents)?;
         let mut answers = Answers::default();
-        let verified =
+        let mut verified =
             verify::verify(raised.as_ref().unwrap_or(contents), &engines, options.allow_absent, &mut answers)?;
         raised.iter_mut().for_each(|raised| raise::settle(raised, &verified));
         let contents = raised.as_ref().unwrap_or(contents);
+        let divided = communicate(contents, &verified)?;
+        if let Some((divided, _)) = &divided {
+            verified = verify::verify(divided, &engines, options.allow_absent, &mut answers)?;
+        }
+        let contents = divided.as_ref().map_or(contents, |(divided, _)| divided);
         if options.blocking_pool.is_none() && verified.kinds.has(Kinds::BLOCKING) {
             verify::check_blocking(contents)?;
         }
@@ -51,7 +57,8 @@ impl Program {
         };
         let contents = chosen.as_ref().unwrap_or(contents);
         let (graph_nodes, asked) = (contents.num_nodes(), options.clone());
-        let mut facts = CompileFacts { graph_nodes, options: asked, ..CompileFacts::default() };
+        let communications = divided.as_ref().map_or(Vec::new(), |(_, found)| found.clone());
+        let mut facts = CompileFacts { graph_nodes, options: asked, communications, ..CompileFacts::default() };
         let Some(placed) = place::place(contents, &verified, &engines, options, &mut answers)? else {
             return Program::compile_for_host(contents, verified, engines, options, facts, &mut answers);
         };
@@ -149,6 +156,15 @@ fn prune(graph: &Contents, outputs: &[usize]) -> (Contents, Vec<bool>) {
     while let Some(node) = to_do.pop() {
         if !std::mem::replace(&mut needed[node], true) {
             to_do.extend(graph.nodes[node].predecessors().filter(|&before| !needed[before]));
+        }
+    }
+    // What has begun a communication is followed by its end.
+    for (index, node) in graph.nodes.iter().enumerate() {
+        if let NodeBody::Kernel { kernel, inputs, .. } = &node.body
+            && kernel.kernel().is_relied_on()
+            && inputs.iter().all(|&(producer, _)| needed[producer])
+        {
+            needed[index] = true;
         }
     }
     let not_needed = graph.inputs().map(|index| !needed[index]).collect();

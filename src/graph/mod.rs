@@ -29,6 +29,7 @@ pub use build::ids::{NodeId, ValueId};
 pub use build::options::{CompileOptions, Forwarding, RunOptions};
 pub use builder::Graph;
 pub use carry::figures::{NodeStats, ProgramCounters};
+pub use compile::communicate::Communicated;
 pub use observe::dump::DumpFormat;
 pub use observe::report::ReportFormat;
 pub use plan::Port;

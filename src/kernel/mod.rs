@@ -22,10 +22,11 @@ pub use epilogue::{EpilogueStep, OtherShape};
 pub use issuer::Issuer;
 pub use stop::{Attached, BeginOutcome, NEVER, Stop, Stoppable};
 
-use crate::base::{Desc, Ref, Result};
+use crate::base::{Desc, Error, Ref, Result};
 use crate::device::Relation;
 use crate::memory::Bytes;
 use crate::threadpool::{HostCall, ThreadPool};
+use std::any::Any;
 use std::sync::Arc;
 
 /// A function over tensors.
@@ -91,6 +92,21 @@ pub trait Kernel: Send + Sync {
     /// A kernel that does the same for these inputs, and then one step more, with the bits that the step makes of the
     /// result.
     fn with_epilogue(&self, _step: EpilogueStep, _inputs: &[Desc]) -> Option<Arc<dyn Kernel>> {
+        None
+    }
+
+    /// The two kernels that a graph has in its place: one that begins the work, and one that ends it later.
+    fn halves(&self) -> Option<Halves> {
+        None
+    }
+
+    /// Told how each run ends that has this kernel in its program.
+    fn listener(&self) -> Option<Arc<dyn RunListener>> {
+        None
+    }
+
+    /// The kernel as a type of its room's.
+    fn as_any(&self) -> Option<&dyn Any> {
         None
     }
 
@@ -162,6 +178,22 @@ pub trait Kernel: Send + Sync {
     fn start(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
         done.done(self.compute(context, outputs))
     }
+}
+
+/// A kernel that begins its work in one node, and ends it in another one.
+pub struct Halves {
+    /// Takes the inputs, and gives a ticket, s64[1]. It has the effects of the whole.
+    pub begin: Arc<dyn Kernel>,
+    /// Takes the ticket and the inputs, and gives the outputs.
+    pub end: Arc<dyn Kernel>,
+    /// Its beginnings follow one another, in the order in which they were added, with those of the same number.
+    pub order: u64,
+}
+
+/// An object that must know how runs end.
+pub trait RunListener: Send + Sync {
+    /// `run` is the address of the stop flag of the run's calls.
+    fn run_ended(&self, run: usize, failure: Option<&Error>);
 }
 
 /// A host function without tensors: a piece of a stream's work, or a node of a graph.

@@ -99,7 +99,7 @@ impl ResourceKind {
 
 /// A number for objects that nodes of graphs read and write, unique in this process. ORDERING: Relaxed; only uniqueness
 /// matters.
-fn next_serial() -> u64 {
+pub fn next_serial() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Relaxed)
 }

@@ -17,6 +17,7 @@
 use super::atomic::fence;
 use super::futex;
 use super::lock::Word;
+use super::progress::{self, Sleeper};
 use crate::base::time::{Deadline, now_ns};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
@@ -95,7 +96,9 @@ impl EventWatch<'_> {
 
     /// Sleeps until there is one, or the deadline. Wake-ups may be spurious.
     pub fn sleep(&self, deadline: Deadline) {
-        if !deadline.is_past() {
+        if progress::is_used() {
+            self.events.poll_until(&|| self.is_over(), deadline);
+        } else if !deadline.is_past() {
             futex::wait(&self.events.epoch, self.seen, deadline.left());
         }
     }
@@ -155,6 +158,9 @@ impl EventCount {
         if self.reached() >= target {
             return true;
         }
+        if progress::is_used() {
+            return self.poll_until(&|| self.reached() >= target, deadline);
+        }
         if spin_ns > 0 && self.spin(target, spin_ns, deadline) {
             return true;
         }
@@ -165,6 +171,18 @@ impl EventCount {
             futex::wait(&self.epoch, epoch, deadline.left());
             true
         })
+    }
+
+    /// Polls what must be asked to move until `is_over`; false if the deadline passed first.
+    #[cold]
+    fn poll_until(&self, is_over: &dyn Fn() -> bool, deadline: Deadline) -> bool {
+        let sleep = |look: &dyn Fn() -> bool, until: Deadline| {
+            let watch = self.watch();
+            if !look() && !until.is_past() {
+                futex::wait(&self.epoch, watch.seen, until.left());
+            }
+        };
+        progress::wait(self, is_over, &sleep, deadline)
     }
 
     fn spin(&self, target: u64, spin_ns: u64, deadline: Deadline) -> bool {
@@ -180,5 +198,11 @@ impl EventCount {
                 return false;
             }
         }
+    }
+}
+
+impl Sleeper for EventCount {
+    fn nudge(&self) {
+        EventCount::nudge(self);
     }
 }

@@ -6,6 +6,7 @@
 //! when the first engine or pool is made; from then on a child of this process is refused objects that need threads
 //! (`check`).
 
+use super::progress;
 use crate::base::{Error, Result, live, process};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -32,6 +33,7 @@ fn hook_now() {
         extern "C" fn child() {
             process::is_child_now();
             live::begin_anew();
+            progress::begin_anew();
             if ARMED.load(Relaxed) {
                 FORKED.store(true, Relaxed);
             }

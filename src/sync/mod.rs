@@ -12,6 +12,7 @@
 //! - `Keepsake`: a thread-local value that is dropped with its thread, and reports when there is no memory for that.
 //! - `Slots`: up to 64 numbered places, claimed and given back without a lock.
 //! - `ambient`: which pools and queues the calling thread is working for.
+//! - `progress`: what moves only while a thread asks it to; whoever waits asks.
 //! - `thread`: threads that the library starts: named, counted, listed.
 //! - `Global`: process-wide state under a lock; a child of fork starts with a fresh one.
 //! - `fork`: whether this process is a child of one that has used the library, and which objects it is then refused.
@@ -29,6 +30,7 @@ mod keepsake;
 pub(crate) mod lock;
 mod mailbox;
 mod pending;
+pub mod progress;
 mod promise;
 mod run_latch;
 mod slots;

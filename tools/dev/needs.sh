@@ -119,7 +119,12 @@ want_test_tools() {
     want_build_tools
     want_commands valgrind=valgrind pkg-config=pkg-config python3=python3 doxygen=doxygen dot=graphviz \
         clang=clang clang++=clang llvm-symbolizer=llvm readelf=binutils abidw=abigail-tools abidiff=abigail-tools \
-        diff=diffutils gzip=gzip tar=tar node=nodejs
+        diff=diffutils gzip=gzip tar=tar node=nodejs mpicc.openmpi=openmpi-bin mpirun.openmpi=openmpi-bin \
+        mpicc.mpich=mpich mpiexec.mpich=mpich timeout=coreutils
+    want libopenmpi-dev "the header and the library of Open MPI" links_mpi mpicc.openmpi
+    want libmpich-dev "the header and the library of MPICH" links_mpi mpicc.mpich
+    # ctests/scripts/ranks_ulfm.sh asks pip for another MPI.
+    want python3-venv "Python's venv with pip" python3 -c 'import ensurepip'
     want_header tbb/task_arena.h libtbb-dev
     want_header unsupported/Eigen/CXX11/ThreadPool libeigen3-dev -I/usr/include/eigen3
     want_header uv.h libuv1-dev
@@ -128,6 +133,12 @@ want_test_tools() {
     done
     # The tests use whichever Python has them: find_python.
     want "python3-numpy python3-cffi" "NumPy and cffi for one and the same Python" find_python numpy, cffi
+}
+
+# links_mpi <compiler>
+links_mpi() {
+    mkdir -p "$build" && printf '#include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }\n' |
+        "$1" -x c - -o "$build/has_mpi"
 }
 
 links_openmp() {

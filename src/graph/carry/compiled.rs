@@ -6,7 +6,7 @@ use super::figures::{NodeFigures, NodeStats, Tallies};
 use super::learned::Learned;
 use crate::base::Result;
 use crate::graph::plan::Plan;
-use crate::kernel::Frame;
+use crate::kernel::{Frame, RunListener};
 use crate::trace::Explained;
 use std::sync::Arc;
 
@@ -21,6 +21,8 @@ pub(in crate::graph) struct Compiled {
     pub admission: Option<Arc<Admission>>,
     /// Set if other engines run some of it.
     pub frames: Option<Arc<dyn Frames>>,
+    /// Told how each run ends.
+    pub listeners: Vec<Arc<dyn RunListener>>,
     /// The part that traces know.
     pub explained: Explained,
 }

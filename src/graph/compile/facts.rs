@@ -1,13 +1,14 @@
 //! The facts of a program that only compile knows; all others can be seen in the plan.
 #![forbid(unsafe_code)]
 
+use super::communicate::Communicated;
 use super::fuse::Fusion;
 use super::place::choose::EngineChoice;
 use super::place::placer::Placement;
 use crate::graph::build::options::CompileOptions;
 
 /// Counts of compile's, for the report.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(in crate::graph) struct CompileFacts {
     pub options: CompileOptions,
     /// Nodes of the graph and of those inside of it.
@@ -36,6 +37,8 @@ pub(in crate::graph) struct CompileFacts {
     pub arena_bytes_unshared: usize,
     /// The work of other engines.
     pub placement: Placement,
+    /// Communications, in the order in which they were added.
+    pub communications: Vec<Communicated>,
     /// Where nodes are whose engine was open.
     pub choices: Vec<EngineChoice>,
 }

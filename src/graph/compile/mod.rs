@@ -1,5 +1,6 @@
 //! The passes from a graph to a program.
 
+pub(in crate::graph) mod communicate;
 pub(in crate::graph) mod facts;
 pub(in crate::graph) mod fold;
 pub(in crate::graph) mod fuse;

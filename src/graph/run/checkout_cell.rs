@@ -4,7 +4,6 @@
 //! only the borrower may leave LENT: to HERE with a value, or to VACANT without one. So giving back is a plain store; a
 //! cell that any thread may fill (`Mailbox`) needs a second exchange. No thread waits: one that finds the value lent
 //! goes elsewhere.
-//! elsewhere.
 
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::*;

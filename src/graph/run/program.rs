@@ -14,6 +14,7 @@ use crate::graph::carry::compiled::Compiled;
 use crate::graph::carry::device::ProgramDevices;
 use crate::graph::carry::figures::{NodeStats, ProgramCounters};
 use crate::graph::carry::state::RunState;
+use crate::graph::compile::communicate::Communicated;
 use crate::graph::compile::facts::CompileFacts;
 use crate::graph::observe::dump::{self, DumpFormat};
 use crate::graph::observe::report::{ReportFormat, report};
@@ -102,6 +103,11 @@ impl Program {
     /// Whether runs have kernels that complete later.
     pub(in crate::graph) fn has_later_kernels(&self) -> bool {
         !self.plan().calls.is_empty()
+    }
+
+    /// Its communications, in the order in which they were added.
+    pub fn communications(&self) -> &[Communicated] {
+        &self.facts.communications
     }
 
     /// Number of nodes that a run executes.

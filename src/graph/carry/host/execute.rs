@@ -444,6 +444,9 @@ impl RunState {
     /// After closing: the run's result. The state is ready for another run.
     pub(in crate::graph) fn result(&self) -> Result<()> {
         let result = self.collect();
+        for listener in &self.compiled.listeners {
+            listener.run_ended(std::ptr::from_ref(&self.stop).addr(), result.as_ref().err());
+        }
         if self.is_traced() {
             self.end_trace(&result);
         }

@@ -44,6 +44,7 @@ use crate::graph::carry::figures::{NodeFigures, is_measured};
 use crate::graph::carry::learned::Learned;
 use crate::graph::plan::{Body, DIRECT, Edge, KernelNode, NO_BIT, NO_SCRATCH, Plan, Port, origins};
 use crate::graph::plan::{effects, schedule::PRIOR_NS};
+use crate::kernel::RunListener;
 use crate::memory::heap;
 use crate::trace::Explained;
 use flat::{ArrivalSource, Flat, StorageKind, Val};
@@ -242,7 +243,16 @@ fn finish(
     };
     plan.shrink();
     plan.set_checkpoints();
+    let mut listeners: Vec<Arc<dyn RunListener>> = Vec::new();
+    for index in 0..plan.kernels.len() {
+        if let Some(listener) = plan.kernel(index as u32).listener()
+            && !listeners.iter().any(|other| std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(&listener)))
+        {
+            listeners.push(listener);
+        }
+    }
     let compiled = Compiled {
+        listeners,
         learned: Learned::new(&plan, &flat.costs, is_unknown),
         plan,
         figures: options.statistics.then(|| NodeFigures::new(n)),

@@ -1,0 +1,317 @@
+//! Communications as kernels.
+//!
+//! On a stream one is a kernel that completes later. In a graph it is two nodes: the first takes the inputs and begins
+//! the operation, in its turn; the second completes when the operation is over. So operations of one communicator begin
+//! in the order in which they were added, on every rank, and several are under way at once.
+#![forbid(unsafe_code)]
+
+use super::algorithm::{self, Wanted};
+use super::communicator::Communicator;
+use super::request::{Request, Spare};
+use crate::abi::{weir_comm_op_value as Op, weir_comm_reduction_value as Reduction};
+use crate::base::{Desc, Error, Ref, Result, dtype};
+use crate::kernel::{Completion, Effect, Halves, Kernel, KernelContext, Outputs, RunListener};
+use std::any::Any;
+use std::sync::Arc;
+
+/// A communication without shapes.
+#[derive(Clone, Debug)]
+pub struct CommSettings {
+    pub op: Op,
+    pub reduction: Option<Reduction>,
+    pub peer: usize,
+    pub tag: i32,
+    /// RECV.
+    pub desc: Option<Desc>,
+    pub is_deterministic: bool,
+    pub num_tensors: usize,
+}
+
+pub struct Communication {
+    comm: Ref<Communicator>,
+    settings: CommSettings,
+    name: &'static str,
+    effects: [Effect; 1],
+    spare: Arc<Spare>,
+}
+
+/// The names of operations, for texts.
+pub fn name_of(op: Op) -> &'static str {
+    match op {
+        Op::WEIR_COMM_SEND => "send",
+        Op::WEIR_COMM_RECV => "recv",
+        Op::WEIR_COMM_BROADCAST => "broadcast",
+        Op::WEIR_COMM_REDUCE => "reduce",
+        Op::WEIR_COMM_ALL_REDUCE => "all_reduce",
+        Op::WEIR_COMM_ALL_GATHER => "all_gather",
+        Op::WEIR_COMM_REDUCE_SCATTER => "reduce_scatter",
+        Op::WEIR_COMM_ALL_TO_ALL => "all_to_all",
+        Op::WEIR_COMM_BARRIER => "barrier",
+    }
+}
+
+impl Communication {
+    pub fn new(comm: Ref<Communicator>, settings: CommSettings) -> Arc<Communication> {
+        let effect = Effect {
+            thing: comm.number(),
+            name: format!("communicator '{}'", comm.name()).into(),
+            writes: true,
+            is_ordered: true,
+            remedy: "add a control edge",
+        };
+        let name = name_of(settings.op);
+        Arc::new(Communication { comm, settings, name, effects: [effect], spare: Arc::default() })
+    }
+
+    pub fn comm(&self) -> &Ref<Communicator> {
+        &self.comm
+    }
+
+    pub fn settings(&self) -> &CommSettings {
+        &self.settings
+    }
+
+    fn num_inputs(&self) -> usize {
+        match self.settings.op {
+            Op::WEIR_COMM_RECV | Op::WEIR_COMM_BARRIER => 0,
+            _ => self.settings.num_tensors,
+        }
+    }
+
+    fn num_outputs(&self) -> usize {
+        match self.settings.op {
+            Op::WEIR_COMM_SEND | Op::WEIR_COMM_BARRIER => 0,
+            _ => self.settings.num_tensors,
+        }
+    }
+
+    /// The outputs for these inputs.
+    fn outputs(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+        let (op, size) = (self.settings.op, self.comm.info().size as i64);
+        let (Some(first), false) = (inputs.first(), op == Op::WEIR_COMM_SEND) else {
+            return Ok(self.settings.desc.into_iter().collect());
+        };
+        if let Some(other) = inputs.iter().position(|input| input.dtype != first.dtype) {
+            let (a, b) = (dtype::name(inputs[other].dtype), dtype::name(first.dtype));
+            return Err(Error::invalid(format!("input {other} is {a}, and input 0 {b}: a bucket has one type")));
+        }
+        let along = |dim: i64| {
+            let mut dims = first.shape().to_vec();
+            dims[0] = dim;
+            vec![Desc::new(first.dtype, &dims)]
+        };
+        let needs_parts = matches!(op, Op::WEIR_COMM_REDUCE_SCATTER | Op::WEIR_COMM_ALL_TO_ALL);
+        if (needs_parts || op == Op::WEIR_COMM_ALL_GATHER) && first.shape().is_empty() {
+            return Err(Error::invalid(format!("input 0: {} needs a dimension", self.name)));
+        }
+        if needs_parts && first.shape()[0] % size != 0 {
+            return Err(Error::invalid(format!(
+                "input 0: dimension 0 is {}, which {size} ranks do not divide",
+                first.shape()[0]
+            )));
+        }
+        Ok(match op {
+            Op::WEIR_COMM_ALL_GATHER => along(first.shape()[0].saturating_mul(size)),
+            Op::WEIR_COMM_REDUCE_SCATTER => along(first.shape()[0] / size),
+            _ => inputs.to_vec(),
+        })
+    }
+
+    /// What is to be done with these inputs.
+    pub fn wanted(&self, inputs: &[Desc]) -> Result<Wanted> {
+        let settings = &self.settings;
+        let first = inputs.first().copied().or(settings.desc).unwrap_or(Desc::new(dtype::U8, &[0]));
+        let element = dtype::size(first.dtype)?;
+        let mut count = 0;
+        for desc in inputs.iter().chain(settings.desc.iter().filter(|_| inputs.is_empty())) {
+            count += desc.bytes()? / element;
+        }
+        if matches!(settings.op, Op::WEIR_COMM_REDUCE_SCATTER | Op::WEIR_COMM_ALL_TO_ALL) {
+            count /= self.comm.info().size;
+        }
+        Ok(Wanted {
+            op: settings.op,
+            reduction: settings.reduction,
+            dtype: first.dtype,
+            peer: settings.peer,
+            tag: settings.tag,
+            count,
+            is_deterministic: settings.is_deterministic,
+        })
+    }
+
+    /// "all_reduce f32[1000]"
+    pub fn label(&self, inputs: &[Desc]) -> String {
+        let of = inputs.first().copied().or(self.settings.desc).map_or(String::new(), |desc| desc.text());
+        let more = if inputs.len() > 1 { format!(" and {} more", inputs.len() - 1) } else { String::new() };
+        let by = match self.settings.reduction {
+            Some(Reduction::WEIR_COMM_PRODUCT) => " of products",
+            Some(Reduction::WEIR_COMM_MIN) => " of minima",
+            Some(Reduction::WEIR_COMM_MAX) => " of maxima",
+            _ => "",
+        };
+        let to = match self.settings.op {
+            Op::WEIR_COMM_SEND => format!(" to rank {}", self.settings.peer),
+            Op::WEIR_COMM_RECV => format!(" from rank {}", self.settings.peer),
+            _ => String::new(),
+        };
+        format!("{}{by} {of}{more}{to}", self.name).trim_end().to_owned()
+    }
+
+    /// Begins it with these inputs.
+    fn begin<'i>(&self, inputs: &[Desc], bytes: impl Iterator<Item = &'i [u8]>, run: usize) -> Result<Arc<Request>> {
+        let wanted = self.wanted(inputs)?;
+        let request = match self.spare.take(&wanted) {
+            Some(request) => request,
+            None => {
+                let procedure = algorithm::procedure(self.comm.info(), &wanted)?;
+                Request::new(wanted, self.label(inputs), procedure, &self.spare)
+            }
+        };
+        request.fill(bytes)?;
+        self.comm.submit(&request, run)?;
+        Ok(request)
+    }
+}
+
+fn descs(context: &KernelContext<'_>, from: usize) -> Vec<Desc> {
+    context.inputs()[from..].iter().map(|view| *view.desc()).collect()
+}
+
+/// On a stream.
+pub struct Whole(pub Arc<Communication>);
+
+impl Kernel for Whole {
+    fn name(&self) -> &str {
+        self.0.name
+    }
+
+    fn num_inputs(&self) -> usize {
+        self.0.num_inputs()
+    }
+
+    fn num_outputs(&self) -> usize {
+        self.0.num_outputs()
+    }
+
+    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+        self.0.outputs(inputs)
+    }
+
+    fn in_place(&self) -> bool {
+        true
+    }
+
+    fn effects(&self) -> &[Effect] {
+        &self.0.effects
+    }
+
+    fn halves(&self) -> Option<Halves> {
+        Some(Halves {
+            begin: Arc::new(Begin(Arc::clone(&self.0))),
+            end: Arc::new(End(Arc::clone(&self.0))),
+            order: self.0.comm.number(),
+        })
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(&*self.0)
+    }
+
+    fn compute(&self, _context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
+        Err(Error::internal("a communication in one piece"))
+    }
+
+    fn is_async(&self) -> bool {
+        true
+    }
+
+    fn start(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
+        let inputs = (0..context.inputs().len()).map(|index| outputs.input(context, index).read_bytes());
+        let request = self.0.begin(&descs(context, 0), inputs, 0)?;
+        if request.attach(done, context.kept_stop()) { Ok(()) } else { done.done(request.deliver(outputs)) }
+    }
+}
+
+/// The first node of a graph's.
+pub struct Begin(Arc<Communication>);
+
+impl Kernel for Begin {
+    fn name(&self) -> &str {
+        self.0.name
+    }
+
+    fn num_inputs(&self) -> usize {
+        self.0.num_inputs()
+    }
+
+    fn num_outputs(&self) -> usize {
+        1
+    }
+
+    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+        self.0.outputs(inputs)?;
+        Ok(vec![Desc::new(dtype::S64, &[1])])
+    }
+
+    fn effects(&self) -> &[Effect] {
+        &self.0.effects
+    }
+
+    fn listener(&self) -> Option<Arc<dyn RunListener>> {
+        Some(Arc::clone(&self.0.comm) as Arc<dyn RunListener>)
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(&*self.0)
+    }
+
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        let run = std::ptr::from_ref(context.stop()).addr();
+        let inputs = (0..context.inputs().len()).map(|index| context.input(index).read_bytes());
+        let request = self.0.begin(&descs(context, 0), inputs, run)?;
+        let ticket = self.0.comm.ticket(request);
+        outputs.only().write::<i64>()[0] = ticket as i64;
+        Ok(())
+    }
+}
+
+/// The second node of a graph's.
+pub struct End(Arc<Communication>);
+
+impl Kernel for End {
+    fn name(&self) -> &str {
+        self.0.name
+    }
+
+    fn num_inputs(&self) -> usize {
+        self.0.num_inputs() + 1
+    }
+
+    fn num_outputs(&self) -> usize {
+        self.0.num_outputs()
+    }
+
+    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+        self.0.outputs(&inputs[1..])
+    }
+
+    fn is_relied_on(&self) -> bool {
+        true
+    }
+
+    fn compute(&self, _context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
+        Err(Error::internal("the end of a communication in one piece"))
+    }
+
+    fn is_async(&self) -> bool {
+        true
+    }
+
+    fn start(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
+        let ticket = context.input(0).read::<i64>()[0];
+        let request = usize::try_from(ticket).ok().and_then(|ticket| self.0.comm.of_ticket(ticket));
+        let request = request.ok_or_else(|| Error::internal(format!("no communication has ticket {ticket}")))?;
+        if request.attach(done, context.kept_stop()) { Ok(()) } else { done.done(request.deliver(outputs)) }
+    }
+}

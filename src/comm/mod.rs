@@ -1,0 +1,22 @@
+//! Communicators: graphs and streams whose values cross ranks, over a transport that the host lends.
+//!
+//! `transport` is what moves bytes (`host`: a vtable of C; `local`: ranks in one process); `algorithm` makes of an
+//! operation what the transport can do, with the arithmetic of `reduce`; `request` is one call with its memory
+//! (`staging`); `communicator` orders, drives and ends operations, and talks to the other ranks (`message`, `inquiry`); `kernel`
+//! is what streams and graphs see; `agree` compares the programs of all ranks.
+
+pub mod agree;
+pub mod algorithm;
+pub mod communicator;
+pub mod host;
+mod inquiry;
+pub mod kernel;
+pub mod local;
+pub mod message;
+mod reduce;
+mod request;
+mod staging;
+pub mod transport;
+
+pub use communicator::{CommFigures, CommOptions, Communicator};
+pub use kernel::{CommSettings, Communication, Whole};

@@ -1,0 +1,204 @@
+//! One call of a communication, from its inputs to its outputs.
+//!
+//! | stage | who has its memory | leaves it by |
+//! |---|---|---|
+//! | IDLE | nobody; it is with its kernel's spare ones | `fill` -> FILLED |
+//! | FILLED | nobody | `open` -> OPEN |
+//! | OPEN | the transport and the driver | `end` -> OVER, or LOST if the transport may still use it |
+//! | OVER | nobody | `deliver` -> IDLE |
+//! | LOST | the transport, as long as it lives | - |
+//!
+//! The stage is under a lock, and each use of the memory looks at it: that is what makes the slices sound.
+
+use super::algorithm::{Phase, Procedure, Wanted};
+use crate::base::{Error, Result};
+use crate::comm::reduce::fold;
+use crate::kernel::{Completion, KernelContext, Outputs, Rest, Stop};
+use crate::sync::Mutex;
+use std::sync::{Arc, Weak};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Idle,
+    Filled,
+    Open,
+    Over,
+    Lost,
+}
+
+/// What became of it, and who is told.
+struct Fate {
+    stage: Stage,
+    result: Result<()>,
+    completion: Option<Completion>,
+    stop: Option<Arc<Stop>>,
+}
+
+/// Requests of one kernel that are not in use.
+#[derive(Default)]
+pub struct Spare(Mutex<Vec<Arc<Request>>>);
+
+impl Spare {
+    /// One for this operation, if there is one.
+    pub fn take(&self, wanted: &Wanted) -> Option<Arc<Request>> {
+        let mut spare = self.0.lock();
+        let at = spare.iter().position(|request| request.wanted == *wanted)?;
+        Some(spare.swap_remove(at))
+    }
+}
+
+pub struct Request {
+    pub wanted: Wanted,
+    /// "all_reduce f32[1000]"
+    pub label: String,
+    procedure: Procedure,
+    fate: Mutex<Fate>,
+    home: Weak<Spare>,
+}
+
+fn misused(stage: Stage) -> Error {
+    Error::internal(format!("a communication is {stage:?}"))
+}
+
+impl Request {
+    pub fn new(wanted: Wanted, label: String, procedure: Procedure, home: &Arc<Spare>) -> Arc<Request> {
+        let fate = Fate { stage: Stage::Idle, result: Ok(()), completion: None, stop: None };
+        Arc::new(Request { wanted, label, procedure, fate: Mutex::new(fate), home: Arc::downgrade(home) })
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.procedure.bytes
+    }
+
+    pub fn phases(&self) -> &[Phase] {
+        &self.procedure.phases
+    }
+
+    /// Takes the inputs, one behind the other.
+    pub fn fill<'i>(&self, inputs: impl Iterator<Item = &'i [u8]>) -> Result<()> {
+        let mut fate = self.fate.lock();
+        if fate.stage != Stage::Idle {
+            return Err(misused(fate.stage));
+        }
+        let (part, mut at) = (&self.procedure.send, self.procedure.send.bytes.start);
+        for input in inputs {
+            let end = at + input.len();
+            assert!(end <= part.bytes.end, "inputs of {end} bytes for {:?}", part.bytes);
+            // SAFETY: IDLE, under the lock: nobody else has the memory.
+            unsafe { part.block.slice_mut(&(at..end)) }.copy_from_slice(input);
+            at = end;
+        }
+        fate.stage = Stage::Filled;
+        Ok(())
+    }
+
+    /// From here on the driver has it.
+    pub fn open(&self) -> Result<()> {
+        let mut fate = self.fate.lock();
+        if fate.stage != Stage::Filled {
+            return Err(misused(fate.stage));
+        }
+        (fate.stage, fate.result) = (Stage::Open, Ok(()));
+        Ok(())
+    }
+
+    /// What this rank does when the operations of a phase are over.
+    pub fn conclude(&self, phase: &Phase) -> Result<()> {
+        let fate = self.fate.lock();
+        if fate.stage != Stage::Open {
+            return Err(misused(fate.stage));
+        }
+        for copy in &phase.copies {
+            // SAFETY: OPEN, and no operation of it is under way: the memory is the driver's. Own copies go from one
+            // block, or part, to another one.
+            unsafe { copy.to.block.slice_mut(&copy.to.bytes).copy_from_slice(copy.from.block.slice(&copy.from.bytes)) };
+        }
+        let Some(of) = &phase.fold else { return Ok(()) };
+        // SAFETY: as above; the parts lie in another block than the result.
+        let (parts, to) = unsafe {
+            let parts: Vec<&[u8]> = of.parts.iter().map(|part| part.block.slice(&part.bytes)).collect();
+            (parts, of.to.block.slice_mut(&of.to.bytes))
+        };
+        fold(of.reduction, of.dtype, &parts, to)
+    }
+
+    /// It is over. `is_lost`: the transport may still use its memory. Returns the waiting call.
+    pub fn end(&self, result: Result<()>, is_lost: bool) -> Option<Completion> {
+        let mut fate = self.fate.lock();
+        fate.stage = if is_lost { Stage::Lost } else { Stage::Over };
+        fate.result = result;
+        fate.stop = None;
+        fate.completion.take()
+    }
+
+    /// Whether it was stopped from outside: the error with which it ends then.
+    pub fn stopped(&self) -> Option<Error> {
+        let fate = self.fate.lock();
+        let stop = fate.stop.as_ref()?;
+        if stop.is_late() {
+            return Some(Error::new(crate::base::Code::DeadlineExceeded, "the run's deadline is over"));
+        }
+        stop.is_set().then(|| Error::new(crate::base::Code::Cancelled, "the run has ended"))
+    }
+
+    /// The call `done` waits for it; false if it is over already.
+    pub fn attach(self: &Arc<Self>, done: Completion, stop: Option<&Arc<Stop>>) -> bool {
+        let mut fate = self.fate.lock();
+        if matches!(fate.stage, Stage::Over | Stage::Lost) {
+            return false;
+        }
+        done.leave(Some(Arc::clone(self) as Arc<dyn Rest>));
+        (fate.completion, fate.stop) = (Some(done), stop.cloned());
+        true
+    }
+
+    /// What it has received, once it is over; for a request that no call waits for.
+    pub fn received(&self) -> Option<Result<Vec<u8>>> {
+        let mut fate = self.fate.lock();
+        match fate.stage {
+            Stage::Over | Stage::Lost => {}
+            _ => return None,
+        }
+        if let Err(error) = std::mem::replace(&mut fate.result, Ok(())) {
+            return Some(Err(error));
+        }
+        let part = &self.procedure.recv;
+        // SAFETY: OVER, under the lock: nobody else has the memory.
+        Some(Ok(unsafe { part.block.slice(&part.bytes) }.to_vec()))
+    }
+
+    /// Its result, and the outputs.
+    pub fn deliver(self: &Arc<Self>, mut outputs: Outputs<'_>) -> Result<()> {
+        let mut fate = self.fate.lock();
+        if fate.stage == Stage::Lost {
+            return std::mem::replace(&mut fate.result, Ok(()));
+        }
+        if fate.stage != Stage::Over {
+            return Err(misused(fate.stage));
+        }
+        let result = std::mem::replace(&mut fate.result, Ok(()));
+        if result.is_ok() {
+            let (part, mut at) = (&self.procedure.recv, self.procedure.recv.bytes.start);
+            for index in 0..outputs.count() {
+                let mut output = outputs.get(index);
+                let end = at + output.len();
+                assert!(end <= part.bytes.end, "outputs of {end} bytes of {:?}", part.bytes);
+                // SAFETY: OVER, under the lock: nobody else has the memory.
+                output.write_bytes().copy_from_slice(unsafe { part.block.slice(&(at..end)) });
+                at = end;
+            }
+        }
+        fate.stage = Stage::Idle;
+        drop(fate);
+        if let Some(home) = self.home.upgrade() {
+            home.0.lock().push(Arc::clone(self));
+        }
+        result
+    }
+}
+
+impl Rest for Request {
+    fn go_on(self: Arc<Self>, _context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
+        done.done(self.deliver(outputs))
+    }
+}

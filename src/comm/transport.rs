@@ -1,0 +1,119 @@
+//! What a communicator asks of the transport below it.
+#![forbid(unsafe_code)]
+
+use super::staging::Staging;
+use crate::abi::{weir_comm_op_value as Op, weir_comm_reduction_value as Reduction};
+use crate::base::{Code, Error, Result};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Tags of the host's operations are below it; those of weir's own messages begin with it.
+pub const FIRST_OWN_TAG: i32 = 1 << 14;
+pub const MESSAGE_BYTES: usize = crate::abi::WEIR_COMM_MESSAGE_BYTES;
+
+/// A control message.
+pub type Message = [u8; MESSAGE_BYTES];
+
+/// Properties of a transport, checked.
+#[derive(Clone, Debug)]
+pub struct TransportInfo {
+    pub rank: usize,
+    pub size: usize,
+    /// `weir_comm_flags`.
+    pub flags: u64,
+    /// By bit of `weir_comm_op_value`, `weir_dtype` and `weir_comm_reduction_value`.
+    pub ops: u64,
+    pub dtypes: u64,
+    pub reductions: u64,
+    pub max_tag: i32,
+    /// `u64::MAX` = no limit.
+    pub max_bytes: u64,
+    pub name: String,
+    /// Whether ranks can tell one another what became of their runs.
+    pub has_control: bool,
+    pub can_recover: bool,
+}
+
+impl TransportInfo {
+    pub fn has(&self, flag: crate::abi::weir_comm_flags) -> bool {
+        self.flags & flag as u64 != 0
+    }
+
+    pub fn takes(&self, op: Op) -> bool {
+        self.ops >> op as u32 & 1 != 0
+    }
+
+    pub fn reduces(&self, dtype: u32, reduction: Reduction) -> bool {
+        self.dtypes.checked_shr(dtype).is_some_and(|bits| bits & 1 != 0) && self.reductions >> reduction as u32 & 1 != 0
+    }
+}
+
+/// A range of a block's bytes.
+#[derive(Clone, Debug)]
+pub struct Part {
+    pub block: Arc<Staging>,
+    pub bytes: Range<usize>,
+}
+
+/// One operation, with its memory.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    pub op: Op,
+    pub reduction: Option<Reduction>,
+    pub dtype: u32,
+    pub element_bytes: usize,
+    pub peer: usize,
+    pub tag: i32,
+    pub count: u64,
+    /// `None` where nothing is sent, or received, by this rank.
+    pub send: Option<Part>,
+    pub recv: Option<Part>,
+}
+
+/// A failure of a transport, and the rank that it is about.
+#[derive(Clone, Debug)]
+pub struct TransportFailure {
+    pub error: Error,
+    pub rank: Option<usize>,
+}
+
+impl TransportFailure {
+    pub fn new(code: Code, text: impl Into<String>) -> TransportFailure {
+        TransportFailure { error: Error::new(code, text), rank: None }
+    }
+}
+
+/// An operation that was started, in the transport's terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token(pub usize);
+
+/// Moves bytes between ranks. Called by one thread at a time. The caller keeps the parts of an operation until `test`
+/// has said that it is over, or until the transport is gone.
+pub trait Transport: Send + Sync {
+    fn info(&self) -> &TransportInfo;
+
+    fn start(&self, operation: &Operation) -> Result<Token, TransportFailure>;
+
+    /// Whether it is over. After `true` and after a failure the token is gone.
+    fn test(&self, token: Token) -> Result<bool, TransportFailure>;
+
+    /// Moves what has been started, besides `test`.
+    fn progress(&self) -> Result<(), TransportFailure> {
+        Ok(())
+    }
+
+    /// Without `has_control` it does nothing.
+    fn control_send(&self, peer: usize, message: &Message) -> Result<(), TransportFailure>;
+
+    fn control_poll(&self) -> Result<Option<(usize, Message)>, TransportFailure>;
+
+    /// Gives up what is open.
+    fn abort(&self);
+
+    fn duplicate(&self) -> Result<Arc<dyn Transport>>;
+
+    /// `None` for a color below 0.
+    fn split(&self, color: i32, key: i32) -> Result<Option<Arc<dyn Transport>>>;
+
+    fn recover(&self) -> Result<Arc<dyn Transport>>;
+}

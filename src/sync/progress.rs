@@ -1,0 +1,206 @@
+//! Work that moves only while a thread asks it to: what communicators have under way.
+//!
+//! Whoever waits asks: a wait of `EventCount` goes through `wait` while a source is registered, and polls all sources
+//! that have something open before it sleeps, and between naps. One waiting thread polls, the *poller*; when its wait
+//! is over, it nudges another one, which takes over. Sources of one thread (`is_of_one_thread`) are polled by that
+//! thread alone, so while there are any, each waiting thread polls.
+//!
+//! No wake is lost: a source that opens raises `OPEN` and then nudges the waiting threads on the list; a thread enters
+//! the list, then registers with its event count, then looks at `OPEN`, and sleeps while nothing nudges it.
+
+use super::Global;
+use crate::base::process;
+use crate::base::time::{Deadline, now_ns};
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
+use std::sync::{Arc, Weak};
+
+/// A poller asks without a pause for so long after the last thing that moved, and then yields in between.
+const SPIN_NS: u64 = 5_000;
+const YIELD_NS: u64 = 60_000;
+/// Then it naps, each time twice as long, up to the last; after many of those, for a millisecond.
+const FIRST_NAP_NS: u64 = 20_000;
+const LAST_NAP_NS: u64 = 200_000;
+const LONG_NS: u64 = 50_000_000;
+const LONG_NAP_NS: u64 = 1_000_000;
+
+/// Something that must be asked to move.
+pub trait Progress: Send + Sync {
+    /// Moves what is open; whether anything came of it. Never blocks; a thread that finds another one here returns.
+    fn poll(&self) -> bool;
+}
+
+/// A waiting thread's event count.
+pub trait Sleeper: Sync {
+    /// Ends its sleep.
+    fn nudge(&self);
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct SleeperAddress(*const dyn Sleeper);
+
+// SAFETY: used under the list's lock only, while its owner is on the list and so alive (`Entry`).
+unsafe impl Send for SleeperAddress {}
+
+struct Registry {
+    sources: Vec<Weak<dyn Progress>>,
+    sleepers: Vec<SleeperAddress>,
+}
+
+static REGISTRY: Global<Registry> = Global::new(|| Registry { sources: Vec::new(), sleepers: Vec::new() });
+/// Registered sources, those with something open, and those of one thread.
+static SOURCES: AtomicU32 = AtomicU32::new(0);
+static OPEN: AtomicU32 = AtomicU32::new(0);
+static OF_ONE_THREAD: AtomicU32 = AtomicU32::new(0);
+static HAS_POLLER: AtomicBool = AtomicBool::new(false);
+
+/// A source on the list, until this is dropped.
+pub struct Registered {
+    is_of_one_thread: bool,
+    /// A child of fork counts from 0.
+    born: u32,
+}
+
+impl Registered {
+    pub fn new(source: Weak<dyn Progress>, is_of_one_thread: bool) -> Registered {
+        REGISTRY.lock().sources.push(source);
+        OF_ONE_THREAD.fetch_add(u32::from(is_of_one_thread), Relaxed);
+        SOURCES.fetch_add(1, SeqCst);
+        Registered { is_of_one_thread, born: process::generation() }
+    }
+
+    /// The source has something open from here on.
+    pub fn opened(&self) {
+        // ORDERING: SeqCst with the look in `wait`, between which the lock of the list and the sleeper's own epoch lie.
+        OPEN.fetch_add(1, SeqCst);
+        nudge_sleepers();
+    }
+
+    /// It has nothing open any more.
+    pub fn closed(&self) {
+        OPEN.fetch_sub(1, SeqCst);
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        if self.born != process::generation() {
+            return;
+        }
+        REGISTRY.lock().sources.retain(|source| source.strong_count() > 0);
+        OF_ONE_THREAD.fetch_sub(u32::from(self.is_of_one_thread), Relaxed);
+        SOURCES.fetch_sub(1, SeqCst);
+    }
+}
+
+/// This process is a child, where nothing is registered. Called where there is one thread.
+pub fn begin_anew() {
+    for count in [&SOURCES, &OPEN, &OF_ONE_THREAD] {
+        count.store(0, Relaxed);
+    }
+    HAS_POLLER.store(false, Relaxed);
+}
+
+/// Whether a wait must go through `wait`. ORDERING: Relaxed; a thread that waits for what a source does was started
+/// after it, or called, by one that knows it.
+#[inline]
+pub fn is_used() -> bool {
+    SOURCES.load(Relaxed) > 0
+}
+
+fn nudge_sleepers() {
+    for sleeper in &REGISTRY.lock().sleepers {
+        // SAFETY: on the list, whose lock is held (`Entry`).
+        unsafe { (*sleeper.0).nudge() };
+    }
+}
+
+/// Polls all sources; whether anything moved.
+pub fn poll() -> bool {
+    let sources: SmallVec<[Arc<dyn Progress>; 8]> = REGISTRY.lock().sources.iter().filter_map(Weak::upgrade).collect();
+    // All of them, whatever the first one says.
+    sources.iter().filter(|source| source.poll()).count() > 0
+}
+
+/// The waiting thread is on the list until this is dropped.
+struct Entry {
+    address: SleeperAddress,
+    is_poller: bool,
+}
+
+impl Entry {
+    fn new<'a>(sleeper: &'a (dyn Sleeper + 'a)) -> Entry {
+        // SAFETY: only the lifetime changes; the entry is dropped before the sleeper, which its maker borrows.
+        let sleeper: *const (dyn Sleeper + 'static) =
+            unsafe { std::mem::transmute::<*const (dyn Sleeper + 'a), *const (dyn Sleeper + 'static)>(sleeper) };
+        let address = SleeperAddress(sleeper);
+        REGISTRY.lock().sleepers.push(address);
+        Entry { address, is_poller: false }
+    }
+
+    /// Whether this thread polls now.
+    fn may_poll(&mut self) -> bool {
+        self.is_poller = self.is_poller || !HAS_POLLER.swap(true, SeqCst);
+        self.is_poller || OF_ONE_THREAD.load(Relaxed) > 0
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        {
+            let mut registry = REGISTRY.lock();
+            if let Some(at) = registry.sleepers.iter().position(|other| std::ptr::addr_eq(other.0, self.address.0)) {
+                registry.sleepers.swap_remove(at);
+            }
+        }
+        if self.is_poller {
+            HAS_POLLER.store(false, SeqCst);
+            if OPEN.load(SeqCst) > 0 {
+                nudge_sleepers();
+            }
+        }
+    }
+}
+
+/// Waits until `is_over`, and polls meanwhile; false if the deadline passed first. `sleep(look, until)` registers with
+/// the sleeper, then returns at once if `look` says so, else when there is a nudge or `until` has passed.
+pub fn wait(
+    sleeper: &dyn Sleeper,
+    is_over: &dyn Fn() -> bool,
+    sleep: &dyn Fn(&dyn Fn() -> bool, Deadline),
+    deadline: Deadline,
+) -> bool {
+    let mut entry = Entry::new(sleeper);
+    let (mut since, mut nap) = (now_ns(), FIRST_NAP_NS);
+    loop {
+        if is_over() {
+            return true;
+        }
+        if deadline.is_past() {
+            return false;
+        }
+        if OPEN.load(SeqCst) == 0 {
+            sleep(&|| is_over() || OPEN.load(SeqCst) > 0, deadline);
+            (since, nap) = (now_ns(), FIRST_NAP_NS);
+            continue;
+        }
+        if !entry.may_poll() {
+            sleep(&|| is_over() || !HAS_POLLER.load(SeqCst), deadline);
+            (since, nap) = (now_ns(), FIRST_NAP_NS);
+            continue;
+        }
+        if poll() {
+            (since, nap) = (now_ns(), FIRST_NAP_NS);
+            continue;
+        }
+        match now_ns() - since {
+            passed if passed < SPIN_NS => std::hint::spin_loop(),
+            passed if passed < YIELD_NS => std::thread::yield_now(),
+            passed => {
+                let until = Deadline::after(if passed > LONG_NS { LONG_NAP_NS } else { nap });
+                sleep(is_over, deadline.earlier(until));
+                nap = (nap * 2).min(LAST_NAP_NS);
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Communicators over ranks in this process: each operation, random programs of several ranks beside an interpreter of
+//! all, and what becomes of runs when ranks differ, fail, hang or cancel.
+
+#[path = "../kit/mod.rs"]
+mod kit;
+
+mod ends;
+mod operations;
+mod programs;
+
+use std::sync::Arc;
+use std::time::Duration;
+use weir_core::abi::{weir_comm_flags, weir_comm_op_value as Op, weir_comm_reduction_value as Reduction};
+use weir_core::base::{Ref, Result};
+use weir_core::comm::local::LocalTransport;
+use weir_core::comm::transport::{Message, Operation, Token, Transport, TransportFailure, TransportInfo};
+use weir_core::comm::{CommOptions, CommSettings, Communication, Communicator, Whole};
+use weir_core::engine::{BoundKernel, KernelOptions};
+use weir_core::kernel::Kernel;
+
+/// A transport that shows less of itself than it has.
+struct Poor {
+    inner: LocalTransport,
+    info: TransportInfo,
+    is_blind: bool,
+}
+
+impl Transport for Poor {
+    fn info(&self) -> &TransportInfo {
+        &self.info
+    }
+    fn start(&self, operation: &Operation) -> Result<Token, TransportFailure> {
+        assert!(self.info.takes(operation.op), "{:?} was not offered", operation.op);
+        let bytes = [&operation.send, &operation.recv].map(|part| part.as_ref().map_or(0, |part| part.bytes.len()));
+        assert!(bytes.into_iter().all(|bytes| bytes as u64 <= self.info.max_bytes), "{bytes:?} bytes at once");
+        if self.is_blind {
+            let reduction = operation.reduction.map(|_| Reduction::WEIR_COMM_SUM);
+            return self.inner.start(&Operation { reduction, ..operation.clone() });
+        }
+        self.inner.start(operation)
+    }
+    fn test(&self, token: Token) -> Result<bool, TransportFailure> {
+        self.inner.test(token)
+    }
+    fn control_send(&self, peer: usize, message: &Message) -> Result<(), TransportFailure> {
+        self.inner.control_send(peer, message)
+    }
+    fn control_poll(&self) -> Result<Option<(usize, Message)>, TransportFailure> {
+        self.inner.control_poll()
+    }
+    fn abort(&self) {
+        self.inner.abort();
+    }
+    fn duplicate(&self) -> Result<Arc<dyn Transport>> {
+        self.inner.duplicate()
+    }
+    fn split(&self, color: i32, key: i32) -> Result<Option<Arc<dyn Transport>>> {
+        self.inner.split(color, key)
+    }
+    fn recover(&self) -> Result<Arc<dyn Transport>> {
+        self.inner.recover()
+    }
+}
+
+/// What a transport offers, of what a local one has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Offer {
+    All,
+    /// Sends and receives, of at most so many bytes.
+    Messages(u64),
+    /// No reductions.
+    NoReductions,
+    /// Memory of what was given up stays in use.
+    Keeps,
+    /// It does not see that ranks reduce in different ways, as most do not.
+    Blind,
+}
+
+fn ranks(size: usize, offer: Offer, options: &CommOptions) -> Vec<Ref<Communicator>> {
+    let create = |inner: LocalTransport| {
+        let mut info = inner.info().clone();
+        match offer {
+            Offer::All | Offer::Blind => {}
+            Offer::Messages(most) => {
+                info.ops = 1 << Op::WEIR_COMM_SEND as u32 | 1 << Op::WEIR_COMM_RECV as u32;
+                info.max_bytes = most;
+            }
+            Offer::NoReductions => info.reductions = 0,
+            Offer::Keeps => info.flags &= !(weir_comm_flags::WEIR_COMM_ABORT_RELEASES as u64),
+        }
+        Communicator::create(Arc::new(Poor { inner, info, is_blind: offer == Offer::Blind }), options.clone()).unwrap()
+    };
+    LocalTransport::create(size).into_iter().map(create).collect()
+}
+
+fn named(name: &str) -> CommOptions {
+    CommOptions { name: name.to_owned(), ..CommOptions::default() }
+}
+
+const PLAIN: CommSettings = CommSettings {
+    op: Op::WEIR_COMM_BARRIER,
+    reduction: None,
+    peer: 0,
+    tag: 0,
+    desc: None,
+    is_deterministic: false,
+    num_tensors: 1,
+};
+
+const SUM: CommSettings =
+    CommSettings { op: Op::WEIR_COMM_ALL_REDUCE, reduction: Some(Reduction::WEIR_COMM_SUM), ..PLAIN };
+
+fn kernel(comm: &Ref<Communicator>, settings: CommSettings) -> Ref<BoundKernel> {
+    let kernel: Arc<dyn Kernel> = Arc::new(Whole(Communication::new(comm.clone(), settings)));
+    BoundKernel::create(kit::run::cpu(), kernel, &KernelOptions::default()).unwrap()
+}
+
+/// Calls `f` on each rank in a thread of its own; the results in rank order. A rank that does not end within a minute
+/// ends the test.
+fn on_each<T: Send + 'static>(
+    comms: &[Ref<Communicator>],
+    f: impl Fn(usize, Ref<Communicator>) -> T + Send + Sync + 'static,
+) -> Vec<T> {
+    let f = Arc::new(f);
+    let threads: Vec<_> = comms
+        .iter()
+        .enumerate()
+        .map(|(rank, comm)| {
+            let (f, comm) = (f.clone(), comm.clone());
+            let (send, receive) = std::sync::mpsc::channel();
+            let thread = std::thread::spawn(move || {
+                let result = f(rank, comm);
+                let _ = send.send(result);
+            });
+            (thread, receive)
+        })
+        .collect();
+    threads
+        .into_iter()
+        .enumerate()
+        .map(|(rank, (thread, receive))| match receive.recv_timeout(Duration::from_secs(60)) {
+            Ok(result) => {
+                thread.join().unwrap();
+                result
+            }
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("rank {rank} hangs"),
+            Err(_) => std::panic::resume_unwind(thread.join().unwrap_err()),
+        })
+        .collect()
+}
