@@ -2,8 +2,8 @@
 //! fails.
 //!
 //! Any thread submits: it puts the request into the inbox, and drives, if nobody else does (`DrainLock`); the driving
-//! thread looks at the inbox again before it leaves. Operations begin in the order in which they were submitted, with one
-//! exception: while a collective of several phases is under way, collectives behind it wait, and sends and receives do
+//! thread looks at the inbox again before it leaves. Operations begin in the order in which they were submitted, with
+//! one exception: while a collective of several phases is under way, collectives behind it wait, and sends and receives do
 //! not. Between submissions the communicator moves when a thread waits (`sync::progress`).
 //!
 //! A failure is final: an error of the transport, a run that has ended with nodes left out, a cancel, a limit. The rank
@@ -12,9 +12,10 @@
 //! communicator. A rank that is late hears of it before it begins anything.
 #![forbid(unsafe_code)]
 
-use super::algorithm::{self, Wanted};
+use super::algorithm::Wanted;
 use super::inquiry::Inquiry;
 use super::message::{self, Heard, Note};
+use super::options::{CommFigures, CommOptions};
 use super::request::Request;
 use super::transport::{Token, Transport, TransportFailure, TransportInfo};
 use crate::abi::{weir_comm_flags as Flag, weir_comm_op_value as Op};
@@ -29,25 +30,6 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Weak};
-
-/// How a communicator is used.
-#[derive(Clone, Debug, Default)]
-pub struct CommOptions {
-    pub name: String,
-    pub has_thread: bool,
-    pub is_checked: bool,
-    /// 0 = none.
-    pub limit_ns: u64,
-}
-
-/// Figures for the host.
-#[derive(Clone, Copy, Debug)]
-pub struct CommFigures {
-    pub begun: u64,
-    pub ended: u64,
-    pub quarantined_bytes: u64,
-    pub is_dead: bool,
-}
 
 /// Stops and limits are looked at so often.
 const LOOK_NS: u64 = 20_000;
@@ -605,9 +587,4 @@ fn start_phase(comm: &Communicator, active: &mut Active) -> Result<(), (String, 
         active.tokens.push(started.map_err(|failure| (active.request.label.clone(), failure))?);
     }
     Ok(())
-}
-
-/// The operations that are built of sends and receives.
-pub fn built(comm: &Communicator) -> u64 {
-    algorithm::built(&comm.info)
 }

@@ -2,8 +2,8 @@
 //!
 //! `transport` is what moves bytes (`host`: a vtable of C; `local`: ranks in one process); `algorithm` makes of an
 //! operation what the transport can do, with the arithmetic of `reduce`; `request` is one call with its memory
-//! (`staging`); `communicator` orders, drives and ends operations, and talks to the other ranks (`message`, `inquiry`); `kernel`
-//! is what streams and graphs see; `agree` compares the programs of all ranks.
+//! (`staging`); `communicator` orders, drives and ends operations, and talks to the other ranks (`message`, `inquiry`);
+//! `kernel` is what streams and graphs see; `agree` compares the programs of all ranks.
 
 pub mod agree;
 pub mod algorithm;
@@ -13,10 +13,12 @@ mod inquiry;
 pub mod kernel;
 pub mod local;
 pub mod message;
+mod options;
 mod reduce;
 mod request;
 mod staging;
 pub mod transport;
 
-pub use communicator::{CommFigures, CommOptions, Communicator};
+pub use communicator::Communicator;
 pub use kernel::{CommSettings, Communication, Whole};
+pub use options::{CommFigures, CommOptions};

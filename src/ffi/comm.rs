@@ -12,7 +12,7 @@ use crate::base::{Code, Error, Ref, Result, dtype};
 use crate::comm::host::HostTransport;
 use crate::comm::local::LocalTransport;
 use crate::comm::transport::{FIRST_OWN_TAG, Transport};
-use crate::comm::{CommOptions, CommSettings, Communication, Communicator, Whole, agree, communicator};
+use crate::comm::{CommOptions, CommSettings, Communication, Communicator, Whole, agree, algorithm};
 use crate::engine::BoundKernel;
 use crate::memory::heap;
 use crate::ops::check::flags;
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn weir_comm_get_info(comm: *const weir_comm, out_info: *m
                 flags: of.flags,
                 begun: figures.begun,
                 ended: figures.ended,
-                built: communicator::built(comm),
+                built: algorithm::built(of),
                 quarantined_bytes: figures.quarantined_bytes,
                 dead: u32::from(figures.is_dead),
                 recoverable: u32::from(of.can_recover),
