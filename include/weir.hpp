@@ -24,6 +24,7 @@
 #else
 #include "weir.h"
 #include "weir/callback.hpp"
+#include "weir/comm.hpp"
 #include "weir/device.hpp"
 #include "weir/engine.hpp"
 #include "weir/gemm.hpp"

@@ -197,6 +197,7 @@ int main(void) {
     bad_input_graph();
     bad_input_run();
     bad_input_trace();
+    bad_input_comm();
     bad_input_program();
     bad_input_placement();
     bad_input_device();

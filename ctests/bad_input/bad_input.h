@@ -12,6 +12,7 @@
 #ifndef WEIR_CTESTS_BAD_INPUT_H
 #define WEIR_CTESTS_BAD_INPUT_H
 
+#include <weir/comm.h>
 #include <weir/memory.h>
 #include <weir/task_group.h>
 #include <weir/ops.h>
@@ -39,6 +40,7 @@ typedef struct objects {
     weir_program *program;
     weir_run *run;
     weir_trace *trace;
+    weir_comm *comm;
     weir_stream *asynchronous; /* a second stream, for runs */
     const weir_engine_attr *lent_engine_attr;
     const weir_stream_attr *lent_stream_attr;
@@ -124,6 +126,7 @@ void bad_input_products(void);
 void bad_input_graph(void);
 void bad_input_run(void);
 void bad_input_trace(void);
+void bad_input_comm(void);
 void bad_input_program(void);
 void bad_input_placement(void);
 void bad_input_device(void);

@@ -8,6 +8,7 @@
 
 #include "abi_values.h"
 #include "weir.h"
+#include "weir/comm.h"
 #include "weir/control.h"
 #include "weir/memory.h"
 #include "weir/ops.h"
@@ -953,6 +954,76 @@ OFFSET(weir_device_plugin_api, device_replace, 24);
 OFFSET(weir_device_plugin_api, device_unregister, 32);
 OFFSET(weir_device_plugin_api, last_error_message, 40);
 OFFSET(weir_device_plugin_api, fail, 48);
+
+SIZE(weir_communication, 112);
+OFFSET(weir_communication, struct_size, 0);
+OFFSET(weir_communication, op, 8);
+OFFSET(weir_communication, reduction, 12);
+OFFSET(weir_communication, peer, 16);
+OFFSET(weir_communication, tag, 20);
+OFFSET(weir_communication, desc, 24);
+OFFSET(weir_communication, flags, 96);
+OFFSET(weir_communication, num_tensors, 104);
+
+SIZE(weir_comm_transport_info, 128);
+OFFSET(weir_comm_transport_info, struct_size, 0);
+OFFSET(weir_comm_transport_info, rank, 8);
+OFFSET(weir_comm_transport_info, size, 12);
+OFFSET(weir_comm_transport_info, flags, 16);
+OFFSET(weir_comm_transport_info, ops, 24);
+OFFSET(weir_comm_transport_info, dtypes, 32);
+OFFSET(weir_comm_transport_info, reductions, 40);
+OFFSET(weir_comm_transport_info, max_tag, 48);
+OFFSET(weir_comm_transport_info, reserved, 52);
+OFFSET(weir_comm_transport_info, max_bytes, 56);
+OFFSET(weir_comm_transport_info, name, 64);
+
+SIZE(weir_comm_operation, 64);
+OFFSET(weir_comm_operation, struct_size, 0);
+OFFSET(weir_comm_operation, op, 8);
+OFFSET(weir_comm_operation, reduction, 12);
+OFFSET(weir_comm_operation, dtype, 16);
+OFFSET(weir_comm_operation, peer, 20);
+OFFSET(weir_comm_operation, tag, 24);
+OFFSET(weir_comm_operation, reserved, 28);
+OFFSET(weir_comm_operation, count, 32);
+OFFSET(weir_comm_operation, element_bytes, 40);
+OFFSET(weir_comm_operation, send, 48);
+OFFSET(weir_comm_operation, recv, 56);
+
+SIZE(weir_comm_vtable, 104);
+OFFSET(weir_comm_vtable, struct_size, 0);
+OFFSET(weir_comm_vtable, get_info, 8);
+OFFSET(weir_comm_vtable, start, 16);
+OFFSET(weir_comm_vtable, test, 24);
+OFFSET(weir_comm_vtable, progress, 32);
+OFFSET(weir_comm_vtable, control_send, 40);
+OFFSET(weir_comm_vtable, control_poll, 48);
+OFFSET(weir_comm_vtable, duplicate, 56);
+OFFSET(weir_comm_vtable, split, 64);
+OFFSET(weir_comm_vtable, abort, 72);
+OFFSET(weir_comm_vtable, recover, 80);
+OFFSET(weir_comm_vtable, last_error, 88);
+OFFSET(weir_comm_vtable, release, 96);
+
+SIZE(weir_comm_options, 32);
+OFFSET(weir_comm_options, struct_size, 0);
+OFFSET(weir_comm_options, name, 8);
+OFFSET(weir_comm_options, flags, 16);
+OFFSET(weir_comm_options, limit_ns, 24);
+
+SIZE(weir_comm_info, 128);
+OFFSET(weir_comm_info, struct_size, 0);
+OFFSET(weir_comm_info, rank, 8);
+OFFSET(weir_comm_info, size, 12);
+OFFSET(weir_comm_info, flags, 16);
+OFFSET(weir_comm_info, begun, 24);
+OFFSET(weir_comm_info, ended, 32);
+OFFSET(weir_comm_info, built, 40);
+OFFSET(weir_comm_info, quarantined_bytes, 48);
+OFFSET(weir_comm_info, dead, 56);
+OFFSET(weir_comm_info, recoverable, 60);
+OFFSET(weir_comm_info, transport, 64);
 
 #endif
 /* clang-format on */
