@@ -33,7 +33,7 @@ extern "C" {
  *
  * A failure is final. A rank whose run fails, is cancelled, or takes longer than its limit tells all others; their
  * runs end with ABORTED and its text, and every later operation fails. Memory that the transport may still touch is
- * kept until the communicator is gone. docs/ranks.md is the guide, and says what each transport can promise.
+ * never given back. docs/ranks.md is the guide, and says what each transport can promise.
  */
 
 /** Size of a control message in bytes. */
@@ -91,8 +91,8 @@ typedef enum weir_comm_flags {
   /** Its reductions give the same bits in each run. */
   WEIR_COMM_FIXED_ORDER = 2,
   /**
-   * When abort has returned, it touches no memory of operations any more. Without it that memory is kept until the
-   * communicator is gone.
+   * When abort has returned, it touches no memory of operations any more. Without it that memory is never given
+   * back: it is a loss, but a transport may write there long after it was released.
    */
   WEIR_COMM_ABORT_RELEASES = 4,
   /** test makes no progress by itself: progress is called, too. */
@@ -338,7 +338,7 @@ WEIR_API WEIR_NODISCARD weir_status weir_comm_retain(weir_comm *comm);
 
 /**
  * Gives up one reference. NULL does nothing. Kernels keep their communicator. The transport is released with the last
- * reference, and with it the memory of operations that were given up.
+ * reference.
  */
 WEIR_API void weir_comm_release(weir_comm *comm);
 

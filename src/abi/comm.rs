@@ -87,8 +87,8 @@ pub enum weir_comm_flags {
     WEIR_COMM_ONE_THREAD = 1,
     /// Its reductions give the same bits in each run.
     WEIR_COMM_FIXED_ORDER = 2,
-    /// When abort has returned, it touches no memory of operations any more. Without it that memory is kept until the
-    /// communicator is gone.
+    /// When abort has returned, it touches no memory of operations any more. Without it that memory is never given
+    /// back: it is a loss, but a transport may write there long after it was released.
     WEIR_COMM_ABORT_RELEASES = 4,
     /// test makes no progress by itself: progress is called, too.
     WEIR_COMM_NEEDS_PROGRESS = 8,

@@ -8,8 +8,8 @@
 //!
 //! A failure is final: an error of the transport, a run that has ended with nodes left out, a cancel, a limit. The rank
 //! tells all others (GIVE_UP), ends what is open with that error, and takes no more operations. A rank that hears of it
-//! does the same, without telling. Memory of operations that the transport may still use is kept as long as the
-//! communicator. A rank that is late hears of it before it begins anything.
+//! does the same, without telling. Memory of operations that the transport may still use is kept for good.
+//! A rank that is late hears of it before it begins anything.
 #![forbid(unsafe_code)]
 
 use super::algorithm::Wanted;
@@ -96,7 +96,6 @@ pub struct Communicator {
     tickets: Mutex<Tickets>,
     /// Advanced when it is gone.
     closed: Arc<EventCount>,
-    /// Declared last: what the transport may still use goes before it.
     transport: Arc<dyn Transport>,
 }
 
@@ -354,6 +353,10 @@ impl RunListener for Object<Communicator> {
 impl Drop for Communicator {
     fn drop(&mut self) {
         self.closed.advance(1);
+        if let Some(mut driver) = self.driver.hold() {
+            // Not even a transport that was released is done with it: MPI writes in any later call.
+            std::mem::forget(std::mem::take(&mut driver.lost));
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! What an operation sends is copied here when it begins, and what it has received is copied from here when it is over.
 //! So a transport that was given up, and that may read and write for a while yet, touches no tensor and no memory of a
-//! later run: the memory is kept as long as the communicator.
+//! later run: the memory is kept for good.
 
 use crate::base::Result;
 use crate::memory::AlignedBuffer;

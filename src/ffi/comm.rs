@@ -115,7 +115,7 @@ pub unsafe extern "C" fn weir_comm_retain(comm: *mut weir_comm) -> weir_status {
 }
 
 /// Gives up one reference. NULL does nothing. Kernels keep their communicator. The transport is released with the last
-/// reference, and with it the memory of operations that were given up.
+/// reference.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_comm_release(comm: *mut weir_comm) {
     // SAFETY: the caller's handle, as documented.
