@@ -68,7 +68,7 @@ static void rows_of_the_library(void) {
 
     ROW(weir_runtime_get_info, (NULL), INVALID, "out_info is NULL");
     info.struct_size = 0;
-    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 0, expected 224 (at least 120)");
+    ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 0, expected 232 (at least 120)");
     info.struct_size = offsetof(weir_runtime_info, attrs);
     ROW(weir_runtime_get_info, (&info), INVALID, "out_info->struct_size is 112, expected 224");
     info.struct_size = SIZE_MAX;

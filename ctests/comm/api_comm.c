@@ -4,11 +4,10 @@
  * all ranks are told when one fails; and the ranks that are left.
  */
 
+#include <pthread.h>
 #include <weir/comm.h>
-#include <weir/ops.h>
 
 #include "make.h"
-#include "threads.h"
 
 enum { RANKS = 3, LAYERS = 8, WIDTH = 100 };
 

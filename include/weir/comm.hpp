@@ -55,7 +55,7 @@ public:
         std::vector<weir_comm *> raw(size > 0 ? static_cast<std::size_t>(size) : 1);
         std::vector<comm> comms;
         if (!check(weir_comm_create_local(size, &options, raw.data()))) return comms;
-        for (weir_comm *one : raw) *comms.emplace_back().out() = one;
+        for (weir_comm *one : raw) comms.emplace_back(one);
         return comms;
     }
     weir_comm_info info() const {
@@ -65,21 +65,21 @@ public:
     }
     /// Among the same ranks, with operations of its own.
     comm duplicate(const weir_comm_options *options = nullptr) const {
-        comm made;
-        check(weir_comm_duplicate(get(), options, made.out()));
-        return made;
+        weir_comm *made = nullptr;
+        check(weir_comm_duplicate(get(), options, &made));
+        return comm(made);
     }
     /// Among the ranks with the same color; empty for a color below 0.
     comm split(std::int32_t color, std::int32_t key, const weir_comm_options *options = nullptr) const {
-        comm made;
-        check(weir_comm_split(get(), color, key, options, made.out()));
-        return made;
+        weir_comm *made = nullptr;
+        check(weir_comm_split(get(), color, key, options, &made));
+        return comm(made);
     }
     /// Among the ranks that are left.
     comm recover(const weir_comm_options *options = nullptr) const {
-        comm made;
-        check(weir_comm_recover(get(), options, made.out()));
-        return made;
+        weir_comm *made = nullptr;
+        check(weir_comm_recover(get(), options, &made));
+        return comm(made);
     }
     /// Moves operations for up to `budget_ns`, and returns how many are left.
     std::int32_t progress(std::uint64_t budget_ns) const {
@@ -91,9 +91,9 @@ public:
     void abort(const std::string &text) const { check(weir_comm_abort(get(), text.c_str())); }
     /// An operation, for graphs and streams.
     weir::kernel kernel(const engine &on, const communication &what, const kernel_options &options = {}) const {
-        weir::kernel made;
-        check(weir_kernel_create_communication(on.get(), get(), &what, &options, made.out()));
-        return made;
+        weir_kernel *made = nullptr;
+        check(weir_kernel_create_communication(on, get(), &what, &options, &made));
+        return weir::kernel(made);
     }
     /// Compares the program with those of the other ranks.
     void agree(const program &with, std::uint64_t limit_ns) const {

@@ -24,6 +24,7 @@
 #include "task_group.h"
 #include "ops.h"
 #include "resource.h"
+#include "comm.h"
 #include "trace.h"
 
 namespace weir {
@@ -106,6 +107,7 @@ inline weir_status retain(weir_resource *p) { return weir_resource_retain(p); }
 inline weir_status retain(weir_program *p) { return weir_program_retain(p); }
 inline weir_status retain(weir_run *p) { return weir_run_retain(p); }
 inline weir_status retain(weir_trace *p) { return weir_trace_retain(p); }
+inline weir_status retain(weir_comm *p) { return weir_comm_retain(p); }
 
 inline void drop(weir_threadpool *p) noexcept { weir_threadpool_release(p); }
 inline void drop(weir_task_group *p) noexcept { weir_task_group_release(p); }
@@ -122,6 +124,7 @@ inline void drop(weir_resource *p) noexcept { weir_resource_release(p); }
 inline void drop(weir_program *p) noexcept { weir_program_release(p); }
 inline void drop(weir_run *p) noexcept { weir_run_release(p); }
 inline void drop(weir_trace *p) noexcept { weir_trace_release(p); }
+inline void drop(weir_comm *p) noexcept { weir_comm_release(p); }
 inline void drop(weir_engine_attr *p) noexcept { weir_engine_attr_destroy(p); }
 inline void drop(weir_stream_attr *p) noexcept { weir_stream_attr_destroy(p); }
 inline void drop(weir_graph *p) noexcept { weir_graph_destroy(p); }
