@@ -40,5 +40,6 @@ pub mod resource;
 #[doc(hidden)]
 pub mod stream;
 
+#[cfg(not(loom))]
 #[doc(hidden)]
 pub mod ffi;

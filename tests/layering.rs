@@ -395,7 +395,8 @@ fn module_of(name: &str) -> Module {
 
 /// Without `mod tests { .. }` at its end, and without what is declared for tests alone.
 fn without_tests(text: &str) -> String {
-    let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
+    let end = ["#[cfg(test)]\nmod tests {", "#[cfg(all(test, not(loom)))]\nmod tests {"].map(|begin| text.find(begin));
+    let end = end.into_iter().flatten().min().unwrap_or(text.len());
     let mut code = String::new();
     let mut lines = text[..end].lines();
     while let Some(line) = lines.next() {

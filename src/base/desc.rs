@@ -144,7 +144,7 @@ impl weir_tensor_desc {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::base::Code;

@@ -218,7 +218,7 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

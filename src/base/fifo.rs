@@ -81,7 +81,7 @@ impl<T> Fifo<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

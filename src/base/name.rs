@@ -72,7 +72,7 @@ impl fmt::Debug for Name {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -46,7 +46,7 @@ macro_rules! kinds {
     ($($name:literal = $tag:ident : $offset:literal),* $(,)?) => {
         $(pub const $tag: u32 = 0x7765_6900 + $offset;)*
 
-        #[cfg(test)]
+        #[cfg(all(test, not(loom)))]
         pub(in crate::base) const ALL: &[(u32, &str)] = &[$(($tag, $name)),*];
 
         /// The name of the kind with this tag.

@@ -40,7 +40,7 @@ pub fn json_string(text: &str) -> String {
     out + "\""
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -84,7 +84,7 @@ impl DeviceKind {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -144,7 +144,7 @@ impl Comparison {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use Relation::*;

@@ -133,7 +133,7 @@ impl WatchShared {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::base::{Error, Result};

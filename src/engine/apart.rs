@@ -197,7 +197,7 @@ pub fn check_apart(
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -189,7 +189,7 @@ fn take_place() -> Result<(u32, &'static CallSlot)> {
     number.ok_or_else(|| Error::internal("a stock without places"))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

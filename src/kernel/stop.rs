@@ -147,7 +147,7 @@ impl<S: Deref<Target = Stop>> Drop for Attached<S> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

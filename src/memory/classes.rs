@@ -32,7 +32,7 @@ pub(super) fn size_of_request(bytes: usize, unit: usize) -> Option<Size> {
     Some(Size { bytes: (steps << shift) * unit, class: Some(4 * shift + steps - 1) })
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -278,7 +278,7 @@ pub fn bytes_in_use() -> u64 {
     sum(|counts| &counts.bytes_allocated).saturating_sub(freed)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -7,7 +7,7 @@ mod element;
 mod flags;
 pub mod heap;
 mod pool;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod pool_tests;
 mod pool_text;
 mod slot;

@@ -149,7 +149,7 @@ impl ValueSlot {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::base::dtype;

@@ -221,7 +221,7 @@ unsafe impl Source for Ref<HostAllocator> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

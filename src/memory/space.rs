@@ -230,7 +230,7 @@ impl<N: Default> AddressSpace<N> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

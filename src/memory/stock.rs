@@ -118,7 +118,7 @@ impl Drop for Lease<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

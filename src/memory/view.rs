@@ -441,7 +441,7 @@ unsafe impl<'a, T: Send> Parts for Shards<'a, T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

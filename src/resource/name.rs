@@ -39,7 +39,7 @@ fn check_as(argument: &str, name: &str, most: usize) -> Result<()> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -243,7 +243,7 @@ impl<T, E: Clone> Fences<T, E> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

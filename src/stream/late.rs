@@ -115,7 +115,7 @@ impl Failures {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use Reporter::*;

@@ -42,7 +42,7 @@ const fn mask(count: usize) -> u64 {
     if count >= Slots::MAX { u64::MAX } else { (1 << count) - 1 }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

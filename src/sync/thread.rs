@@ -324,7 +324,7 @@ pub fn sleep_precisely() {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

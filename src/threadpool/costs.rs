@@ -289,7 +289,7 @@ fn best(way: DispatchKind, cost: Cost, total: f32, most: usize) -> (usize, f32) 
     found
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -127,7 +127,7 @@ pub fn parallel_nd(
     parallel_for_then(pool, &grid.span(point_ns, max_slots), &pieces, epilogue)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

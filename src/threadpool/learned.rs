@@ -235,7 +235,7 @@ impl Drop for Family {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::super::costs::PRIOR;
     use super::*;

@@ -83,7 +83,7 @@ pub fn draw(pool: &Object<ThreadPool>, team: usize, units: u32, unit_ns: f32, co
     Draw { team, parts, least: least.clamp(1, share.max(1)) }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -192,7 +192,9 @@ test_all() {
         run_rust_tests "Rust tests with the pool replaced: $pool" env WEIR_TEST_POOL="$pool" \
             cargo test --locked --workspace --profile checked --test executor --test limits
     done
-    check "build the C and C++ tests" build_tests "$build/test" -DWEIR_BUILD_STATIC=ON "-DWEIR_FAKE_CUDA=$beside_tests/libfake_cuda.so"
+    check "build the C and C++ tests" build_tests "$build/test" -DWEIR_BUILD_STATIC=ON \
+        "-DWEIR_FAKE_CUDA=$beside_tests/libfake_cuda.so" \
+        "-DWEIR_RAYON_MODULE=$target/checked/examples/libconformance_rayon.so"
     run_ctests "C and C++ tests, other pools, header compiles, scripts, consumers, valgrind" "$build/test" --parallel "$ctest_jobs"
     # What a machine with a GPU is to run, so that no minute there is lost to a mistake in the script.
     check "pack what runs on a GPU" gpu/pack.sh "$build/test" "$build/gpu/kit"
@@ -233,12 +235,13 @@ idly_loom() {
 without_features() {
     soname="libweir.so.$(sed -n 's/^#define WEIR_VERSION_MAJOR \([0-9]*\).*/\1/p' include/weir.h).$(sed -n 's/^#define WEIR_ABI_VERSION \([0-9]*\).*/\1/p' include/weir.h)"
     machine=$(rustc -vV | sed -n 's/^host: //p')
-    package=profile.checked.package
-    cargo rustc --locked --package weir-capi --lib --crate-type cdylib --profile checked --no-default-features --features graph,kernels --target "$machine" --config "$package.weir-core.opt-level=0" \
-        --config "$package.weir-core.debug=0" &&
-        ctests/scripts/without_cuda.sh "$target/$machine/checked/libweir.so" include/weir/weir_cdef.h "$soname" "$build/cargo/release/libweir.so" &&
-        cargo rustc --locked --package weir-capi --lib --crate-type cdylib --profile checked --no-default-features --target "$machine" --config "$package.weir-core.opt-level=0" \
-            --config "$package.weir-core.debug=0" &&
+    without="cargo rustc --locked --package weir-capi --lib --crate-type cdylib --profile checked --no-default-features"
+    without="$without --config profile.checked.opt-level=0 --target $machine"
+    # shellcheck disable=SC2086 # several words
+    $without --features graph,kernels &&
+        ctests/scripts/without_cuda.sh "$target/$machine/checked/libweir.so" include/weir/weir_cdef.h "$soname" \
+            "$build/cargo/release/libweir.so" &&
+        $without &&
         ctests/scripts/smallest.sh "$target/$machine/checked/libweir.so" include/weir/weir_cdef.h "$soname"
 }
 

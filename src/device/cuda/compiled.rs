@@ -56,7 +56,7 @@ fn key(source: &CudaSource<'_>, (major, minor): (i32, i32), driver: i32) -> Vec<
     key
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::ffi::{CStr, CString};

@@ -238,5 +238,5 @@ fn is_ours(name: &[u8]) -> bool {
     of(SUFFIX, 2 * SUM) || of(DRAFT, 32)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -17,7 +17,7 @@ fn words(id: TypeId) -> [u64; 2] {
     unsafe { std::mem::transmute(id) }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

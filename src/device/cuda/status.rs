@@ -66,7 +66,7 @@ pub fn text(table: &DriverTable, status: Status) -> String {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -317,7 +317,7 @@ impl Drop for CudaStream {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::driver_priority;
 

@@ -94,9 +94,9 @@ macro_rules! table {
         }
 
         /// Names of what every driver must have.
-        #[cfg(test)]
+        #[cfg(all(test, not(loom)))]
         const REQUIRED: &[&str] = &[$($symbol),*];
-        #[cfg(test)]
+        #[cfg(all(test, not(loom)))]
         const OPTIONAL: &[&str] = &[$($optional_symbol),*];
     };
 }
@@ -220,7 +220,7 @@ impl std::fmt::Debug for DriverTable {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -100,7 +100,7 @@ fn size(desc: &Desc, from_last: usize) -> usize {
     desc.shape().iter().rev().nth(from_last).map_or(1, |&size| size as usize)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::base::dtype;

@@ -31,9 +31,9 @@ mod region;
 mod scratch;
 mod stream;
 mod table;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod test_device;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 mod work;
 

@@ -75,7 +75,7 @@ fn number_at(place: usize, lines_log2: u32) -> usize {
     block | (place & words) << lines_log2 | (place >> WORDS_LOG2) & lines
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -209,7 +209,7 @@ impl Ring {
     }
 
     /// Whether an iteration has the slot. For checks at a delivery, which is ordered behind the opening.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     #[cfg(all(test, not(loom)))]
     pub fn is_open(&self, slot: u32) -> bool {
         self.slots[slot as usize].gate.load(Relaxed) != FREE
@@ -221,7 +221,7 @@ impl Ring {
     }
 
     /// All slots free. Only for the owner of a closed run.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     #[cfg(all(test, not(loom)))]
     pub fn reset(&self) {
         for slot in &self.slots {

@@ -165,7 +165,7 @@ fn unescape(text: &str) -> Option<String> {
     Some(name)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

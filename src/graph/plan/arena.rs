@@ -215,7 +215,7 @@ pub(in crate::graph) fn prove(
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::graph::plan::streams::{self, DevicePiece, StreamPlan};

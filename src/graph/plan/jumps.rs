@@ -106,7 +106,7 @@ impl JumpProgram {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::base::{Desc, dtype};

@@ -118,7 +118,7 @@ impl Kernel for Chain {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::ops::weir_binary_op_value::*;

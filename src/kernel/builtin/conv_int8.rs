@@ -80,7 +80,7 @@ impl BuiltinOperation for Builtin<ConvInt8> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::kernel::builtin::fixture::{pools, refusal};

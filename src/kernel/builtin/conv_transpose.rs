@@ -60,7 +60,7 @@ impl BuiltinOperation for Builtin<ConvTranspose> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::base::dtype;

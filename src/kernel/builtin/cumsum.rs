@@ -72,7 +72,7 @@ impl BuiltinOperation for Builtin<Cumsum> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::kernel::builtin::fixture::{WordTensor, check_pools, refusal, run};

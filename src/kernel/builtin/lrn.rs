@@ -76,7 +76,7 @@ impl BuiltinOperation for Builtin<Lrn> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::kernel::builtin::fixture::refusal;

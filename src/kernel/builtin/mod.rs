@@ -63,23 +63,23 @@ fn traffic_ns(floats: usize) -> u64 {
     (floats as f32 * NS_PER_FLOAT) as u64
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod cell_tests;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 pub(super) mod fixture;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod fixture_elements;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod matmul_int8_tests;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod matmul_tests;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod sequence_tests;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests_elements;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests_storage;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod window_tests;

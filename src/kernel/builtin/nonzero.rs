@@ -37,7 +37,7 @@ impl BuiltinOperation for Builtin<Nonzero> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::base::Code;

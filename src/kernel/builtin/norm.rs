@@ -111,7 +111,7 @@ impl BuiltinOperation for Builtin<Norm> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod halves_tests;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -65,7 +65,7 @@ impl<O: Operator> Builtin<O> {
         Builtin { operator, ..self.clone() }
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub fn on(operator: O, isa: Isa) -> Builtin<O> {
         Builtin { isa, ..Builtin::new(operator) }
     }

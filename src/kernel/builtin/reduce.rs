@@ -160,5 +160,5 @@ impl BuiltinOperation for Builtin<Reduce> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -294,5 +294,5 @@ impl BuiltinOperation for Builtin<Resize> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -87,5 +87,5 @@ fn span(columns: &ColumnStripes, factor: f32) -> Span {
     Span { items, cost_ns: cost_ns * factor, ..Span::default() }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -67,5 +67,5 @@ impl BuiltinOperation for Builtin<Topk> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

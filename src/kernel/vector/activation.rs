@@ -28,7 +28,7 @@ pub fn apply(activation: Activation, isa: Isa, x: &mut [f32]) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::ops::weir_activation_value::*;

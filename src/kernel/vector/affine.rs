@@ -152,7 +152,7 @@ fn rest<F: Formula>(f: &F, x: &mut [f32], a: &[f32], b: &[f32], begin: usize) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -3,7 +3,7 @@
 //! As in `eltwise`, a result depends only on its elements, the function and the level. 16-bit floats are computed in
 //! f32; integers have functions of their own, which are exact.
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 use super::elements::{Sides, SourceRow};

@@ -117,7 +117,7 @@ impl<T> StripeRows<'_, T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -14,7 +14,7 @@
 //! All levels give the same bits, so the results do not depend on where a vector loop ends and its remainder begins.
 
 mod scalar;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86;

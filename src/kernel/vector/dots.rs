@@ -315,7 +315,7 @@ unsafe fn portable(operands: &DotOperands, to: &Target) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -5,7 +5,7 @@
 //! so a loop may be cut anywhere: the remainder goes through a partial register.
 
 mod formulas;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 use super::isa::Isa;

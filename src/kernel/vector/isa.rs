@@ -114,7 +114,7 @@ fn choose(named: Option<&str>, detected: Isa) -> Result<Isa, String> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -191,7 +191,7 @@ mod sse2 {
 }
 
 /// Four floats in plain Rust. With optimisation they are one vector register.
-#[cfg(any(test, not(target_arch = "x86_64")))]
+#[cfg(any(all(test, not(loom)), not(target_arch = "x86_64")))]
 pub mod four {
     use super::{SimdNumber, Vector};
     use std::array::from_fn;

@@ -37,7 +37,7 @@ impl MicroKernels {
     }
 
     /// Those in plain Rust.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub fn plain() -> MicroKernels {
         Self::with(Isa::Portable, Tiles::plain())
     }

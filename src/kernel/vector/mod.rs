@@ -82,7 +82,7 @@ mod wide;
 
 pub use crate::ops::axis as window;
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod gemm_tests;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod pieces_tests;

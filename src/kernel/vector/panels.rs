@@ -93,7 +93,7 @@ impl Panels {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::super::finish::ProductEpilogue;
     use super::super::gemm::{GemmBatch, GemmShape, OperandB, Operands, compute_batch_with};

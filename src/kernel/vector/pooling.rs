@@ -91,7 +91,7 @@ pub fn whole(pooling: PoolingOp, plane: &[f32]) -> f32 {
     (sum / plane.len() as f64) as f32
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::super::standalone::StandaloneCall;
     use super::super::window::EdgeMode;

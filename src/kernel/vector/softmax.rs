@@ -343,7 +343,7 @@ fn columns_of(log: bool, x: &[f32], at: Stripe, out: &mut StripeRows<'_, f32>) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

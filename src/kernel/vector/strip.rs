@@ -246,7 +246,7 @@ fn copy_every_second<const STEP: usize>(x: &[f32], to: &mut [f32]) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

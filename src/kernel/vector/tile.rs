@@ -68,7 +68,7 @@ pub struct Tiles {
 /// With 32 registers, and with 16.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const ROWS_OF_32: [usize; 4] = [12, 12, 8, 6];
-#[cfg(any(test, not(target_arch = "aarch64")))]
+#[cfg(any(all(test, not(loom)), not(target_arch = "aarch64")))]
 const ROWS_OF_16: [usize; 2] = [12, 6];
 
 const MOST_ROWS: usize = 12;
@@ -89,7 +89,7 @@ impl Tiles {
     }
 
     /// Those in plain Rust, which other targets than this one have as their baseline.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub fn plain() -> Tiles {
         unsafe fn plain<const R: usize, const W: usize, const FROM: u8>(tile: &MicroTile) {
             // SAFETY: passed on.

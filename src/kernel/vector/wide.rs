@@ -415,7 +415,7 @@ mod x86 {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::memory::{Bf16, F16};

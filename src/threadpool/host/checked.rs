@@ -127,7 +127,7 @@ pub fn sweep() {
     keys::all().iter().for_each(|pool| pool.sweep());
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::abi::{weir_task_fn, weir_task_hint, weir_threadpool_vtable};

@@ -157,7 +157,7 @@ fn join(before: &[Vec<usize>], order: &[usize], is_candidate: &[bool], sets: &mu
     has_joined
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

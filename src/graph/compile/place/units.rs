@@ -110,7 +110,7 @@ pub fn together(units: &[Vec<usize>], order: &[u32], after: &[Vec<usize>]) -> Ve
     result
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -70,9 +70,9 @@ fn bytes_span(units: usize, unit: usize) -> Span {
     Span { items: units, cost_ns: unit_ns, grain: (GRAIN / unit.max(1)).max(1), ..Span::default() }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 pub mod fixture;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests_places;

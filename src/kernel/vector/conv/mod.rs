@@ -17,7 +17,7 @@ mod few;
 mod filters;
 mod output;
 mod shape;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 mod tile;
 mod transform;

@@ -166,7 +166,7 @@ pub unsafe fn stash(stash: Stash, tile: &[i32], sums: *mut i64) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -394,7 +394,7 @@ impl FlatItem<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::ops::axis::{Axis, EdgeMode};

@@ -167,7 +167,7 @@ pub fn quad(bytes: [i32; QUAD]) -> u32 {
     u32::from_le_bytes(bytes.map(|byte| byte as u8))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

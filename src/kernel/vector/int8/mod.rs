@@ -38,7 +38,7 @@ mod portable;
 mod product;
 mod scaled;
 mod sets;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 mod thin;
 mod tile;

@@ -60,7 +60,7 @@ pub fn pack(isa: Isa, b: Matrix<'_, u8>, k: usize, n: usize, transposed: bool) -
     Ok(packed)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::kernel::vector::int8::{Int8Product, Offset, Rule};

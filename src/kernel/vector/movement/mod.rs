@@ -376,5 +376,5 @@ unsafe fn run(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
