@@ -26,6 +26,12 @@ pub struct Wanted {
     pub is_deterministic: bool,
 }
 
+impl Wanted {
+    pub fn is_message(&self) -> bool {
+        matches!(self.op, Op::WEIR_COMM_SEND | Op::WEIR_COMM_RECV)
+    }
+}
+
 /// Bytes that this rank copies to itself when a phase is over.
 #[derive(Clone, Debug)]
 pub struct OwnCopy {

@@ -8,17 +8,16 @@
 //!
 //! A failure is final: an error of the transport, a run that has ended with nodes left out, a cancel, a limit. The rank
 //! tells all others (GIVE_UP), ends what is open with that error, and takes no more operations. A rank that hears of it
-//! does the same, without telling. Memory of operations that the transport may still use is kept for good.
-//! A rank that is late hears of it before it begins anything.
+//! does the same, without telling; what is under way there may end well before, for a moment. Memory of operations that
+//! the transport may still use is kept for good. A rank that is late hears of it before it begins anything.
 #![forbid(unsafe_code)]
 
-use super::algorithm::Wanted;
 use super::inquiry::Inquiry;
 use super::message::{self, Heard, Note};
 use super::options::{CommFigures, CommOptions};
 use super::request::Request;
 use super::transport::{Token, Transport, TransportFailure, TransportInfo};
-use crate::abi::{weir_comm_flags as Flag, weir_comm_op_value as Op};
+use crate::abi::weir_comm_flags as Flag;
 use crate::base::object::tag;
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Kind, Object, Ref, Result, live};
@@ -33,6 +32,8 @@ use std::sync::{Arc, Weak};
 
 /// Stops and limits are looked at so often.
 const LOOK_NS: u64 = 20_000;
+/// When another rank has given up, what is under way here may still end well for so long: its part may be there.
+const GRACE_NS: u64 = 20_000_000;
 /// Other ranks have at least so long to say how far they have come.
 const LEAST_ANSWER_NS: u64 = 100_000_000;
 
@@ -61,6 +62,8 @@ struct Driver {
     sequence: u64,
     looked_ns: u64,
     inquiry: Option<Inquiry>,
+    /// Another rank has given up: the error with which this one does, and when.
+    dying: Option<(Error, u64)>,
     heard: Heard,
     /// Calls that wait for what is over; they are told when the lock is free.
     over: Vec<Completion>,
@@ -132,6 +135,7 @@ impl Communicator {
                 sequence: 0,
                 looked_ns: 0,
                 inquiry: None,
+                dying: None,
                 heard: Heard::new(size),
                 over: Vec::new(),
                 lost: Vec::new(),
@@ -206,10 +210,8 @@ impl Communicator {
     }
 
     fn check_alive(&self) -> Result<()> {
-        match self.dead.get() {
-            None => Ok(()),
-            Some(error) => Err(Error::new(error.code(), format!("{} is dead: {}", self.label(), error.message()))),
-        }
+        let Some(error) = self.dead.get() else { return Ok(()) };
+        Err(Error::new(error.code(), format!("{} is dead: {}", self.label(), error.message())))
     }
 
     /// A run has it from its first operation on until it ends. `run` is 0 for an operation of a stream.
@@ -360,16 +362,17 @@ impl Drop for Communicator {
     }
 }
 
-fn is_message(wanted: &Wanted) -> bool {
-    matches!(wanted.op, Op::WEIR_COMM_SEND | Op::WEIR_COMM_RECV)
-}
-
 impl Driver {
     /// Whether anything moved.
     fn step(&mut self, comm: &Communicator) -> bool {
         let mut moved = false;
         if let Err((what, failure)) = self.try_step(comm, &mut moved) {
-            self.die(comm, comm.failed(&what, &failure), true);
+            // A rank that has given up may leave the transport before its last operations are over.
+            let (error, tells) = match self.dying.take() {
+                Some((error, _)) => (error, false),
+                None => (comm.failed(&what, &failure), true),
+            };
+            self.die(comm, error, tells);
             return true;
         }
         moved
@@ -398,6 +401,12 @@ impl Driver {
         }
         self.test(comm, moved)?;
         let now = now_ns();
+        if let Some((error, until_ns)) = self.dying.clone()
+            && (self.active.is_empty() || now >= until_ns)
+        {
+            self.die(comm, error, false);
+            return Ok(());
+        }
         if now.saturating_sub(self.looked_ns) >= LOOK_NS {
             self.looked_ns = now;
             self.look(comm, now);
@@ -408,20 +417,16 @@ impl Driver {
     /// Begins what is next.
     fn begin(&mut self, comm: &Communicator) -> Result<(), (String, TransportFailure)> {
         let mut at = 0;
-        while at < self.waiting.len() {
+        while at < self.waiting.len() && self.dying.is_none() {
             let is_held = || self.active.iter().any(|active| active.request.phases().len() > 1);
-            if !is_message(&self.waiting[at].wanted) && is_held() {
+            if !self.waiting[at].wanted.is_message() && is_held() {
                 // Messages behind it go on.
                 at += 1;
                 continue;
             }
             let Some(request) = self.waiting.remove(at) else { break };
-            let sequence = if is_message(&request.wanted) {
-                0
-            } else {
-                self.sequence += 1;
-                self.sequence
-            };
+            self.sequence += u64::from(!request.wanted.is_message());
+            let sequence = if request.wanted.is_message() { 0 } else { self.sequence };
             if sequence > 0 && comm.options.is_checked {
                 let own = Note::check(sequence, &request.wanted, &request.label);
                 let next = (comm.info.rank + 1) % comm.info.size;
@@ -492,7 +497,8 @@ impl Driver {
                 None => {}
                 Some(Note::GiveUp { text, .. }) => {
                     let text = format!("{}: rank {peer} gave up: {text}", comm.label());
-                    self.die(comm, Error::new(Code::Aborted, text), false);
+                    let until_ns = now_ns() + GRACE_NS;
+                    self.dying.get_or_insert_with(|| (Error::new(Code::Aborted, text), until_ns));
                 }
                 Some(Note::Ask) => send(comm, peer, &Note::State { sequence: self.sequence })?,
                 Some(Note::State { sequence }) => {

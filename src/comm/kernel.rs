@@ -140,7 +140,7 @@ impl Communication {
         })
     }
 
-    /// "all_reduce f32[1000]"
+    /// `all_reduce f32[1000]`
     pub fn label(&self, inputs: &[Desc]) -> String {
         let of = inputs.first().copied().or(self.settings.desc).map_or(String::new(), |desc| desc.text());
         let more = if inputs.len() > 1 { format!(" and {} more", inputs.len() - 1) } else { String::new() };

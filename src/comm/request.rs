@@ -49,7 +49,7 @@ impl Spare {
 
 pub struct Request {
     pub wanted: Wanted,
-    /// "all_reduce f32[1000]"
+    /// `all_reduce f32[1000]`
     pub label: String,
     procedure: Procedure,
     fate: Mutex<Fate>,

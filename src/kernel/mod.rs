@@ -182,7 +182,7 @@ pub trait Kernel: Send + Sync {
 
 /// A kernel that begins its work in one node, and ends it in another one.
 pub struct Halves {
-    /// Takes the inputs, and gives a ticket, s64[1]. It has the effects of the whole.
+    /// Takes the inputs, and gives a ticket, one s64. It has the effects of the whole.
     pub begin: Arc<dyn Kernel>,
     /// Takes the ticket and the inputs, and gives the outputs.
     pub end: Arc<dyn Kernel>,

@@ -70,8 +70,9 @@ typedef struct weir_mpi_request {
     MPI_Request mpi;
     struct weir_mpi_request *next; /* among the idle ones */
     weir_comm_op op;
-    int peer;  /* of SEND and RECV, else -1 */
-    int bytes; /* that RECV waits for */
+    int peer;       /* of SEND and RECV, else -1 */
+    int bytes;      /* that RECV waits for */
+    double revoked; /* when it was found that others have given up the communicator, or 0 */
 } weir_mpi_request;
 
 /* A control message that was sent, and whose memory MPI may still read. */
@@ -159,9 +160,9 @@ static inline weir_status weir_mpi_failed(weir_mpi_comm *comm, const char *call,
     }
 #ifdef WEIR_MPI_ULFM
     if (kind == MPIX_ERR_PROC_FAILED || kind == MPIX_ERR_PROC_FAILED_PENDING || kind == MPIX_ERR_REVOKED) {
-        status = kind == MPIX_ERR_REVOKED ? WEIR_ABORTED : WEIR_UNAVAILABLE;
         comm->failed_rank = weir_mpi_dead_rank(comm);
         if (comm->failed_rank < 0 && kind == MPIX_ERR_PROC_FAILED) comm->failed_rank = peer;
+        status = kind == MPIX_ERR_REVOKED && comm->failed_rank < 0 ? WEIR_ABORTED : WEIR_UNAVAILABLE;
     }
 #endif
     if (status == WEIR_UNAVAILABLE && comm->failed_rank >= 0) {
@@ -172,6 +173,17 @@ static inline weir_status weir_mpi_failed(weir_mpi_comm *comm, const char *call,
         snprintf(comm->text, sizeof comm->text, "%s: %.240s", call, why);
     }
     return status;
+}
+
+/* Whether others have given up the communicator. */
+static inline int weir_mpi_is_revoked(int error) {
+#ifdef WEIR_MPI_ULFM
+    int kind = MPI_SUCCESS;
+    return MPI_Error_class(error, &kind) == MPI_SUCCESS && kind == MPIX_ERR_REVOKED;
+#else
+    (void)error;
+    return 0;
+#endif
 }
 
 static inline weir_status weir_mpi_no_memory(weir_mpi_comm *comm) {
@@ -274,6 +286,7 @@ static inline weir_status weir_mpi_start(void *ctx, const weir_comm_operation *o
     request->op = operation->op;
     request->peer = -1;
     request->bytes = bytes;
+    request->revoked = 0;
     switch (operation->op) {
     case WEIR_COMM_SEND:
         request->peer = operation->peer;
@@ -305,7 +318,11 @@ static inline weir_status weir_mpi_start(void *ctx, const weir_comm_operation *o
     case WEIR_COMM_BARRIER: error = MPI_Ibarrier(comm->data, &request->mpi); break;
     default: return weir_mpi_unable(comm, WEIR_UNIMPLEMENTED, "start", "no such operation");
     }
-    if (error != MPI_SUCCESS) return weir_mpi_failed(comm, call, request->peer, error);
+    if (weir_mpi_is_revoked(error)) {
+        request->revoked = MPI_Wtime();
+    } else if (error != MPI_SUCCESS) {
+        return weir_mpi_failed(comm, call, request->peer, error);
+    }
     comm->idle = request->next;
     comm->open++;
     *out_request = request;
@@ -317,8 +334,23 @@ static inline weir_status weir_mpi_test(void *ctx, void *opaque, int32_t *out_do
     weir_mpi_request *request = (weir_mpi_request *)opaque;
     weir_status result = WEIR_OK;
     MPI_Status status;
-    int done = 0, got = 0;
-    const int error = MPI_Test(&request->mpi, &done, &status);
+    int done = 0, got = 0, error = MPI_SUCCESS;
+    if (request->revoked == 0) error = MPI_Test(&request->mpi, &done, &status);
+#ifdef WEIR_MPI_ULFM
+    /* The message that says why is on its way too, and may come later than this. */
+    if (weir_mpi_is_revoked(error) && request->revoked == 0) {
+        if (request->mpi != MPI_REQUEST_NULL) return weir_mpi_failed(comm, weir_mpi_call_of(request->op), -1, error);
+        request->revoked = MPI_Wtime();
+    }
+    if (request->revoked != 0) {
+        error = MPIX_ERR_REVOKED;
+        if (weir_mpi_dead_rank(comm) < 0 && MPI_Wtime() - request->revoked < 0.1) {
+            *out_done = 0;
+            return WEIR_OK;
+        }
+        request->mpi = MPI_REQUEST_NULL;
+    }
+#endif
     if (error != MPI_SUCCESS) {
         result = weir_mpi_failed(comm, weir_mpi_call_of(request->op), request->peer, error);
         if (request->mpi != MPI_REQUEST_NULL) return result; /* MPI has it still */
@@ -474,14 +506,10 @@ static inline weir_status weir_mpi_split(void *ctx, int32_t color, int32_t key, 
     return status;
 }
 
-/* With ULFM the other ranks' operations end with an error. Without it nothing may be called: MPI forbids to cancel
- * collectives, and to free their requests. */
+/* Nothing may be called: MPI forbids to cancel collectives, and to free their requests. Nor is `data` revoked yet: other
+ * ranks would hear that it was before they hear why. */
 static inline void weir_mpi_abort(void *ctx) {
-    weir_mpi_comm *comm = (weir_mpi_comm *)ctx;
-    comm->aborted = 1;
-#ifdef WEIR_MPI_ULFM
-    if (comm->recovers) MPIX_Comm_revoke(comm->data);
-#endif
+    ((weir_mpi_comm *)ctx)->aborted = 1;
 }
 
 #ifdef WEIR_MPI_ULFM
@@ -490,6 +518,7 @@ static inline weir_status weir_mpi_recover(void *ctx, void **out_ctx) {
     MPI_Comm from = comm->data;
     int attempts;
     *out_ctx = NULL;
+    MPIX_Comm_revoke(from); /* ranks that wait in it still come here then */
     for (attempts = 0; attempts <= comm->size; attempts++) {
         MPI_Comm left = MPI_COMM_NULL, data = MPI_COMM_NULL;
         weir_status status = WEIR_UNAVAILABLE;
