@@ -32,7 +32,7 @@ static inline void end_ranks(const char *text) {
     CHECK_EQ(MPI_Finalize(), MPI_SUCCESS);
 }
 
-/* Ends without MPI_Finalize, which may wait for operations that were given up. Launchers want a status that says so. */
+/* Ends without MPI_Finalize, which may wait for operations that were given up, and for ranks that are dead. */
 static inline void end_open_ranks(void) {
     fflush(NULL);
     if (rank == 0) MPI_Abort(MPI_COMM_WORLD, 42);

@@ -156,9 +156,11 @@ typedef uint32_t weir_comm_reduction;
 typedef struct weir_comm_operation {
   /** sizeof(weir_comm_operation), set by weir. */
   size_t struct_size;
+  /** What it does. */
   weir_comm_op op;
   /** 0 if nothing is reduced. */
   weir_comm_reduction reduction;
+  /** The type of its elements. */
   weir_dtype dtype;
   /** SEND: to; RECV: from; BROADCAST and REDUCE: the root; else 0. */
   int32_t peer;
@@ -262,12 +264,15 @@ typedef struct weir_comm_options {
 typedef struct weir_comm_info {
   /** sizeof(weir_comm_info), set by the caller before the call. */
   size_t struct_size;
+  /** This rank. */
   int32_t rank;
+  /** How many ranks there are. */
   int32_t size;
   /** The transport's weir_comm_flags. */
   uint64_t flags;
-  /** Operations that were begun, and those of them that are over. */
+  /** Operations that were begun. */
   uint64_t begun;
+  /** Those of them that are over. */
   uint64_t ended;
   /** The operations (bit 1 << weir_comm_op_value) that weir builds of sends and receives. */
   uint64_t built;

@@ -27,6 +27,7 @@ struct comm_options : weir_comm_options {
 
 /// An operation between ranks: the members of weir_communication, with setters that chain.
 struct communication : weir_communication {
+    /** With defaults for all but its operation. */
     explicit communication(weir_comm_op what) noexcept : weir_communication{} {
         struct_size = sizeof(weir_communication);
         op = what;

@@ -129,9 +129,11 @@ pub struct weir_comm_transport_info {
 pub struct weir_comm_operation {
     /// sizeof(weir_comm_operation), set by weir.
     pub struct_size: usize,
+    /// What it does.
     pub op: weir_comm_op,
     /// 0 if nothing is reduced.
     pub reduction: weir_comm_reduction,
+    /// The type of its elements.
     pub dtype: weir_dtype,
     /// SEND: to; RECV: from; BROADCAST and REDUCE: the root; else 0.
     pub peer: i32,
@@ -251,12 +253,15 @@ pub struct weir_comm_options {
 pub struct weir_comm_info {
     /// sizeof(weir_comm_info), set by the caller before the call.
     pub struct_size: usize,
+    /// This rank.
     pub rank: i32,
+    /// How many ranks there are.
     pub size: i32,
     /// The transport's weir_comm_flags.
     pub flags: u64,
-    /// Operations that were begun, and those of them that are over.
+    /// Operations that were begun.
     pub begun: u64,
+    /// Those of them that are over.
     pub ended: u64,
     /// The operations (bit 1 << weir_comm_op_value) that weir builds of sends and receives.
     pub built: u64,

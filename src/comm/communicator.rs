@@ -30,6 +30,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Weak};
 
+/// A transport may move a piece of a message at each call: it is asked so often before the poller pauses.
+const POLLS: u32 = 4;
 /// Stops and limits are looked at so often.
 const LOOK_NS: u64 = 20_000;
 /// When another rank has given up, what is under way here may still end well for so long: its part may be there.
@@ -112,16 +114,13 @@ impl Communicator {
     pub fn create(transport: Arc<dyn Transport>, options: CommOptions) -> Result<Ref<Communicator>> {
         let info = transport.info().clone();
         if options.is_checked && !info.has_control {
-            return Err(Error::new(
-                Code::Unimplemented,
-                "options->flags says WEIR_COMM_CHECKED, and the transport has no control messages",
-            ));
+            let text = "options->flags says WEIR_COMM_CHECKED, and the transport has no control messages";
+            return Err(Error::new(Code::Unimplemented, text));
         }
         let is_of_one_thread = info.has(Flag::WEIR_COMM_ONE_THREAD);
         if options.has_thread && is_of_one_thread {
-            return Err(Error::invalid(
-                "options->flags says WEIR_COMM_OWN_THREAD, and the transport WEIR_COMM_ONE_THREAD",
-            ));
+            let text = "options->flags says WEIR_COMM_OWN_THREAD, and the transport WEIR_COMM_ONE_THREAD";
+            return Err(Error::invalid(text));
         }
         let size = info.size;
         let comm = Object::shared(Communicator {
@@ -336,7 +335,7 @@ impl Communicator {
 
 impl Progress for Object<Communicator> {
     fn poll(&self) -> bool {
-        self.open.load(Acquire) > 0 && self.drive()
+        self.open.load(Acquire) > 0 && (0..POLLS).any(|_| self.drive())
     }
 }
 

@@ -18,6 +18,8 @@ use std::sync::{Arc, Weak};
 /// A poller asks without a pause for so long after the last thing that moved, and then yields in between.
 const SPIN_NS: u64 = 5_000;
 const YIELD_NS: u64 = 60_000;
+/// A poll that took longer has moved something, even if nothing has ended: a piece of a large message.
+const WORKED_NS: u64 = 15_000;
 /// Then it naps, each time twice as long, up to the last; after many of those, for a millisecond.
 const FIRST_NAP_NS: u64 = 20_000;
 const LAST_NAP_NS: u64 = 200_000;
@@ -189,7 +191,8 @@ pub fn wait(
             (since, nap) = (now_ns(), FIRST_NAP_NS);
             continue;
         }
-        if poll() {
+        let asked = now_ns();
+        if poll() || now_ns() - asked > WORKED_NS {
             (since, nap) = (now_ns(), FIRST_NAP_NS);
             continue;
         }

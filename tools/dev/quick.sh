@@ -22,6 +22,7 @@ folders_of() {
     src/device/*) echo device ;;
     src/kernel/* | src/ops/*) echo kernel ;;
     src/stream/* | src/engine/*) echo stream sync ;;
+    src/comm/*) echo comm ;;
     src/resource/*) echo resource ;;
     src/graph/*) echo graph device networks ;;
     src/abi/* | src/ffi/* | book/*) echo bad_input process ;;

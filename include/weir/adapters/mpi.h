@@ -319,6 +319,7 @@ static inline weir_status weir_mpi_start(void *ctx, const weir_comm_operation *o
     default: return weir_mpi_unable(comm, WEIR_UNIMPLEMENTED, "start", "no such operation");
     }
     if (weir_mpi_is_revoked(error)) {
+        request->mpi = MPI_REQUEST_NULL;
         request->revoked = MPI_Wtime();
     } else if (error != MPI_SUCCESS) {
         return weir_mpi_failed(comm, call, request->peer, error);
@@ -506,8 +507,8 @@ static inline weir_status weir_mpi_split(void *ctx, int32_t color, int32_t key, 
     return status;
 }
 
-/* Nothing may be called: MPI forbids to cancel collectives, and to free their requests. Nor is `data` revoked yet: other
- * ranks would hear that it was before they hear why. */
+/* Nothing may be called: MPI forbids to cancel collectives, and to free their requests. Nor is `data` revoked yet, or
+ * other ranks would hear that before they hear why. */
 static inline void weir_mpi_abort(void *ctx) {
     ((weir_mpi_comm *)ctx)->aborted = 1;
 }
