@@ -146,7 +146,7 @@ typedef struct weir_comm_transport_info {
   char name[64];
 } weir_comm_transport_info;
 
-/** What an operation does: one of enum weir_comm_op_value. */
+/** An operation between ranks: one of enum weir_comm_op_value. */
 typedef uint32_t weir_comm_op;
 
 /** How values are reduced: one of enum weir_comm_reduction_value. */
@@ -156,7 +156,7 @@ typedef uint32_t weir_comm_reduction;
 typedef struct weir_comm_operation {
   /** sizeof(weir_comm_operation), set by weir. */
   size_t struct_size;
-  /** What it does. */
+  /** The operation. */
   weir_comm_op op;
   /** 0 if nothing is reduced. */
   weir_comm_reduction reduction;
@@ -286,11 +286,11 @@ typedef struct weir_comm_info {
   char transport[64];
 } weir_comm_info;
 
-/** What a kernel of weir_kernel_create_communication does. All-zero members have the meaning that is said for them. */
+/** The operation of a kernel (weir_kernel_create_communication). All-zero members have the meaning that is said for them. */
 typedef struct weir_communication {
   /** sizeof(weir_communication) of the caller's header. */
   size_t struct_size;
-  /** What it does. */
+  /** The operation. */
   weir_comm_op op;
   /** For REDUCE, ALL_REDUCE and REDUCE_SCATTER; 0 = WEIR_COMM_SUM. */
   weir_comm_reduction reduction;

@@ -5,7 +5,7 @@
 use super::{weir_dtype, weir_status, weir_tensor_desc};
 use std::ffi::{c_char, c_void};
 
-/// What an operation does: one of enum weir_comm_op_value.
+/// An operation between ranks: one of enum weir_comm_op_value.
 pub type weir_comm_op = u32;
 
 /// Operations between ranks. "Rank order" is 0, 1, ... size - 1.
@@ -55,13 +55,13 @@ pub enum weir_communication_flags {
     WEIR_COMMUNICATION_DETERMINISTIC = 1,
 }
 
-/// What a kernel of weir_kernel_create_communication does. All-zero members have the meaning that is said for them.
+/// The operation of a kernel (weir_kernel_create_communication). All-zero members have the meaning that is said for them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_communication {
     /// sizeof(weir_communication) of the caller's header.
     pub struct_size: usize,
-    /// What it does.
+    /// The operation.
     pub op: weir_comm_op,
     /// For REDUCE, ALL_REDUCE and REDUCE_SCATTER; 0 = WEIR_COMM_SUM.
     pub reduction: weir_comm_reduction,
@@ -129,7 +129,7 @@ pub struct weir_comm_transport_info {
 pub struct weir_comm_operation {
     /// sizeof(weir_comm_operation), set by weir.
     pub struct_size: usize,
-    /// What it does.
+    /// The operation.
     pub op: weir_comm_op,
     /// 0 if nothing is reduced.
     pub reduction: weir_comm_reduction,

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// A communication of this rank's program.
 #[derive(Clone, Debug, Default)]
-struct Record {
+struct ProgramOperation {
     path: String,
     nest: String,
     label: String,
@@ -38,7 +38,7 @@ struct Record {
 /// Bytes of a text that all ranks exchange.
 const TEXT: usize = 192;
 
-impl Record {
+impl ProgramOperation {
     fn text(&self) -> String {
         format!("node '{}' ({}{})", self.path, self.nest, self.label)
     }
@@ -54,7 +54,7 @@ fn hash(state: u64, bytes: &[u8]) -> u64 {
 }
 
 /// The communications of a program on this communicator. `after` is by index in the result.
-fn records(program: &Program, comm: &Communicator) -> Result<Vec<Record>> {
+fn records(program: &Program, comm: &Communicator) -> Result<Vec<ProgramOperation>> {
     let mut number = BTreeMap::new();
     let mut records = Vec::new();
     for (index, found) in program.communications().iter().enumerate() {
@@ -62,7 +62,7 @@ fn records(program: &Program, comm: &Communicator) -> Result<Vec<Record>> {
         let Some(of) = of.filter(|of| of.comm().number() == comm.number()) else { continue };
         let wanted = of.wanted(&found.inputs)?;
         number.insert(index as u32, records.len() as u32);
-        records.push(Record {
+        records.push(ProgramOperation {
             path: found.path.clone(),
             nest: found.nest.clone(),
             label: of.label(&found.inputs),
@@ -83,13 +83,13 @@ fn records(program: &Program, comm: &Communicator) -> Result<Vec<Record>> {
 }
 
 /// The exchanges of this rank with the others.
-struct Exchange<'a> {
+struct AgreementExchange<'a> {
     comm: &'a Communicator,
     deadline: Deadline,
     spare: Arc<Spare>,
 }
 
-impl Exchange<'_> {
+impl AgreementExchange<'_> {
     /// The same number of bytes of all ranks.
     fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
         let wanted = Wanted {
@@ -146,8 +146,8 @@ impl Exchange<'_> {
 /// Compares the programs of all ranks; all of them must call it.
 pub fn agree(program: &Program, comm: &Communicator, limit_ns: u64) -> Result<()> {
     let records = records(program, comm)?;
-    let exchange = Exchange { comm, deadline: Deadline::after(limit_ns), spare: Arc::default() };
-    let collectives: Vec<&Record> = records.iter().filter(|record| !record.is_message()).collect();
+    let exchange = AgreementExchange { comm, deadline: Deadline::after(limit_ns), spare: Arc::default() };
+    let collectives: Vec<&ProgramOperation> = records.iter().filter(|record| !record.is_message()).collect();
     let mut prefixes = vec![0xcbf2_9ce4_8422_2325u64];
     for record in &collectives {
         let last = prefixes[prefixes.len() - 1];
@@ -158,11 +158,11 @@ pub fn agree(program: &Program, comm: &Communicator, limit_ns: u64) -> Result<()
     if lens.iter().any(|len| *len != lens[0]) || hashes.iter().any(|hash| *hash != hashes[0]) {
         return Err(difference(&exchange, &collectives, &prefixes, &lens)?);
     }
-    let has_messages = exchange.numbers(u64::from(records.iter().any(Record::is_message)))?;
+    let has_messages = exchange.numbers(u64::from(records.iter().any(ProgramOperation::is_message)))?;
     if has_messages.iter().all(|has| *has == 0) {
         return Ok(());
     }
-    let all: Vec<Vec<Record>> = exchange
+    let all: Vec<Vec<ProgramOperation>> = exchange
         .texts(&encoded(&records))?
         .iter()
         .map(|bytes| decoded(bytes))
@@ -173,7 +173,12 @@ pub fn agree(program: &Program, comm: &Communicator, limit_ns: u64) -> Result<()
 }
 
 /// The first collective that differs, and the ranks.
-fn difference(exchange: &Exchange<'_>, own: &[&Record], prefixes: &[u64], lens: &[u64]) -> Result<Error> {
+fn difference(
+    exchange: &AgreementExchange<'_>,
+    own: &[&ProgramOperation],
+    prefixes: &[u64],
+    lens: &[u64],
+) -> Result<Error> {
     let (mut same, mut differs) = (0, lens.iter().copied().min().unwrap_or(0) as usize + 1);
     // Up to `same` all agree; with `differs` collectives they do not.
     while differs - same > 1 {
@@ -198,7 +203,7 @@ fn difference(exchange: &Exchange<'_>, own: &[&Record], prefixes: &[u64], lens: 
     Ok(Error::precondition(text))
 }
 
-fn encoded(records: &[Record]) -> Vec<u8> {
+fn encoded(records: &[ProgramOperation]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let text = |bytes: &mut Vec<u8>, text: &str| {
         let text = head(text, TEXT);
@@ -219,7 +224,7 @@ fn encoded(records: &[Record]) -> Vec<u8> {
     bytes
 }
 
-fn decoded(mut bytes: &[u8]) -> Option<Vec<Record>> {
+fn decoded(mut bytes: &[u8]) -> Option<Vec<ProgramOperation>> {
     fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
         let (first, rest) = bytes.split_first_chunk::<N>()?;
         *bytes = rest;
@@ -239,7 +244,7 @@ fn decoded(mut bytes: &[u8]) -> Option<Vec<Record>> {
         let size = u64::from_le_bytes(take(&mut bytes)?);
         let after = (0..u32::from_le_bytes(take(&mut bytes)?)).map(|_| Some(u32::from_le_bytes(take(&mut bytes)?)));
         let after = after.collect::<Option<Vec<u32>>>()?;
-        records.push(Record { path, nest, label, digest: 0, kind, peer, tag, bytes: size, after });
+        records.push(ProgramOperation { path, nest, label, digest: 0, kind, peer, tag, bytes: size, after });
     }
     Some(records)
 }
@@ -248,7 +253,7 @@ fn decoded(mut bytes: &[u8]) -> Option<Vec<Record>> {
 type At = (usize, usize);
 
 /// Sends with their receives; or what is wrong with them.
-fn paired(all: &[Vec<Record>]) -> Result<Vec<(At, At)>, String> {
+fn paired(all: &[Vec<ProgramOperation>]) -> Result<Vec<(At, At)>, String> {
     let mut sends: BTreeMap<(usize, usize, i32), Vec<At>> = BTreeMap::new();
     let mut recvs: BTreeMap<(usize, usize, i32), Vec<At>> = BTreeMap::new();
     for (rank, records) in all.iter().enumerate() {
@@ -290,7 +295,7 @@ fn paired(all: &[Vec<Record>]) -> Result<Vec<(At, At)>, String> {
 }
 
 /// What waits for itself, as text; `None` if nothing does.
-fn cycle(all: &[Vec<Record>], pairs: &[(At, At)]) -> Option<String> {
+fn cycle(all: &[Vec<ProgramOperation>], pairs: &[(At, At)]) -> Option<String> {
     let firsts: Vec<usize> = all
         .iter()
         .scan(0, |at, records| {

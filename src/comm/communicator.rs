@@ -3,8 +3,8 @@
 //!
 //! Any thread submits: it puts the request into the inbox, and drives, if nobody else does (`DrainLock`); the driving
 //! thread looks at the inbox again before it leaves. Operations begin in the order in which they were submitted, with
-//! one exception: while a collective of several phases is under way, collectives behind it wait, and sends and receives do
-//! not. Between submissions the communicator moves when a thread waits (`sync::progress`).
+//! one exception: while a collective of several phases is under way, collectives behind it wait, and sends and receives
+//! do not. Between submissions the communicator moves when a thread waits (`sync::progress`).
 //!
 //! A failure is final: an error of the transport, a run that has ended with nodes left out, a cancel, a limit. The rank
 //! tells all others (GIVE_UP), ends what is open with that error, and takes no more operations. A rank that hears of it
@@ -40,7 +40,7 @@ const GRACE_NS: u64 = 20_000_000;
 const LEAST_ANSWER_NS: u64 = 100_000_000;
 
 #[derive(Default)]
-struct Inbox {
+struct Submissions {
     requests: VecDeque<Arc<Request>>,
     /// This rank gives up, and why.
     end: Option<Error>,
@@ -57,7 +57,7 @@ struct Active {
 }
 
 /// Touched by the thread that drives.
-struct Driver {
+struct TransportDriver {
     waiting: VecDeque<Arc<Request>>,
     active: Vec<Active>,
     /// Collectives that have begun.
@@ -74,7 +74,7 @@ struct Driver {
 }
 
 #[derive(Default)]
-struct Tickets {
+struct TicketTable {
     requests: Vec<Option<Arc<Request>>>,
     free: Vec<usize>,
 }
@@ -84,8 +84,8 @@ pub struct Communicator {
     number: u64,
     options: CommOptions,
     info: TransportInfo,
-    inbox: Mutex<Inbox>,
-    driver: DrainLock<Driver>,
+    inbox: Mutex<Submissions>,
+    driver: DrainLock<TransportDriver>,
     dead: OnceLock<Error>,
     /// The run that has it, by the address of its stop flag; 0 = none.
     owner: AtomicUsize,
@@ -98,7 +98,7 @@ pub struct Communicator {
     lost_bytes: AtomicU64,
     registered: OnceLock<Registered>,
     /// Begun communications of runs, until a node waits for them, and the numbers that are free.
-    tickets: Mutex<Tickets>,
+    tickets: Mutex<TicketTable>,
     /// Advanced when it is gone.
     closed: Arc<EventCount>,
     transport: Arc<dyn Transport>,
@@ -128,7 +128,7 @@ impl Communicator {
             number: crate::resource::next_serial(),
             info,
             inbox: Mutex::default(),
-            driver: DrainLock::new(Driver {
+            driver: DrainLock::new(TransportDriver {
                 waiting: VecDeque::new(),
                 active: Vec::new(),
                 sequence: 0,
@@ -248,7 +248,7 @@ impl Communicator {
 
     /// A number by which another node finds a request that was begun.
     pub fn ticket(&self, request: Arc<Request>) -> usize {
-        let Tickets { requests, free } = &mut *self.tickets.lock();
+        let TicketTable { requests, free } = &mut *self.tickets.lock();
         if let Some(ticket) = free.pop() {
             requests[ticket] = Some(request);
             return ticket;
@@ -258,7 +258,7 @@ impl Communicator {
     }
 
     pub fn of_ticket(&self, ticket: usize) -> Option<Arc<Request>> {
-        let Tickets { requests, free } = &mut *self.tickets.lock();
+        let TicketTable { requests, free } = &mut *self.tickets.lock();
         let request = requests.get_mut(ticket)?.take()?;
         free.push(ticket);
         Some(request)
@@ -361,7 +361,7 @@ impl Drop for Communicator {
     }
 }
 
-impl Driver {
+impl TransportDriver {
     /// Whether anything moved.
     fn step(&mut self, comm: &Communicator) -> bool {
         let mut moved = false;

@@ -179,9 +179,9 @@ fn descs(context: &KernelContext<'_>, from: usize) -> Vec<Desc> {
 }
 
 /// On a stream.
-pub struct Whole(pub Arc<Communication>);
+pub struct StreamCommunication(pub Arc<Communication>);
 
-impl Kernel for Whole {
+impl Kernel for StreamCommunication {
     fn name(&self) -> &str {
         self.0.name
     }
@@ -208,8 +208,8 @@ impl Kernel for Whole {
 
     fn halves(&self) -> Option<Halves> {
         Some(Halves {
-            begin: Arc::new(Begin(Arc::clone(&self.0))),
-            end: Arc::new(End(Arc::clone(&self.0))),
+            begin: Arc::new(BeginCommunication(Arc::clone(&self.0))),
+            end: Arc::new(EndCommunication(Arc::clone(&self.0))),
             order: self.0.comm.number(),
         })
     }
@@ -234,9 +234,9 @@ impl Kernel for Whole {
 }
 
 /// The first node of a graph's.
-pub struct Begin(Arc<Communication>);
+pub struct BeginCommunication(Arc<Communication>);
 
-impl Kernel for Begin {
+impl Kernel for BeginCommunication {
     fn name(&self) -> &str {
         self.0.name
     }
@@ -277,9 +277,9 @@ impl Kernel for Begin {
 }
 
 /// The second node of a graph's.
-pub struct End(Arc<Communication>);
+pub struct EndCommunication(Arc<Communication>);
 
-impl Kernel for End {
+impl Kernel for EndCommunication {
     fn name(&self) -> &str {
         self.0.name
     }

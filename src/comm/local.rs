@@ -20,7 +20,7 @@ struct Posted {
     token: usize,
 }
 
-enum Outcome {
+enum TokenState {
     Open,
     Over(Result<(), TransportFailure>),
 }
@@ -29,7 +29,7 @@ enum Outcome {
 type Places = Vec<Option<(Arc<Fabric>, usize)>>;
 
 /// Why ranks meet: what each has said, and the fabric that came of it, with the ranks' numbers there.
-struct Meeting {
+struct Gathering {
     said: Vec<Option<(i32, i32)>>,
     made: Option<Places>,
 }
@@ -41,14 +41,14 @@ struct FabricState {
     /// How many collectives each rank has begun, and those that not all have.
     begun: Vec<u64>,
     rounds: BTreeMap<u64, Vec<Option<Posted>>>,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<TokenState>,
     free: Vec<usize>,
     control: Vec<VecDeque<(usize, Message)>>,
     /// Ranks that have given up or are gone.
     gone: Vec<bool>,
     left: Vec<bool>,
     /// Meetings, and how many of them each rank has been to.
-    meetings: Vec<Meeting>,
+    meetings: Vec<Gathering>,
     been: Vec<usize>,
 }
 
@@ -107,7 +107,7 @@ impl Fabric {
         let index = state.been[rank];
         state.been[rank] += 1;
         while state.meetings.len() <= index {
-            state.meetings.push(Meeting { said: vec![None; self.size], made: None });
+            state.meetings.push(Gathering { said: vec![None; self.size], made: None });
         }
         state.meetings[index].said[rank] = Some(said);
         if !waits {
@@ -156,15 +156,15 @@ impl Fabric {
 impl FabricState {
     fn token(&mut self) -> usize {
         if let Some(token) = self.free.pop() {
-            self.outcomes[token] = Outcome::Open;
+            self.outcomes[token] = TokenState::Open;
             return token;
         }
-        self.outcomes.push(Outcome::Open);
+        self.outcomes.push(TokenState::Open);
         self.outcomes.len() - 1
     }
 
     fn end(&mut self, token: usize, outcome: Result<(), TransportFailure>) {
-        self.outcomes[token] = Outcome::Over(outcome);
+        self.outcomes[token] = TokenState::Over(outcome);
     }
 
     /// The bytes go from a send to its receive.
@@ -355,11 +355,11 @@ impl Transport for LocalTransport {
 
     fn test(&self, token: Token) -> Result<bool, TransportFailure> {
         let mut state = self.fabric.lock();
-        let Some(Outcome::Over(_)) = state.outcomes.get(token.0) else { return Ok(false) };
+        let Some(TokenState::Over(_)) = state.outcomes.get(token.0) else { return Ok(false) };
         state.free.push(token.0);
-        match std::mem::replace(&mut state.outcomes[token.0], Outcome::Open) {
-            Outcome::Over(result) => result.map(|()| true),
-            Outcome::Open => Ok(false),
+        match std::mem::replace(&mut state.outcomes[token.0], TokenState::Open) {
+            TokenState::Over(result) => result.map(|()| true),
+            TokenState::Open => Ok(false),
         }
     }
 

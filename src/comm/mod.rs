@@ -20,5 +20,5 @@ mod staging;
 pub mod transport;
 
 pub use communicator::Communicator;
-pub use kernel::{CommSettings, Communication, Whole};
+pub use kernel::{CommSettings, Communication, StreamCommunication};
 pub use options::{CommFigures, CommOptions};

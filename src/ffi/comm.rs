@@ -12,7 +12,7 @@ use crate::base::{Code, Error, Ref, Result, dtype};
 use crate::comm::host::HostTransport;
 use crate::comm::local::LocalTransport;
 use crate::comm::transport::{FIRST_OWN_TAG, Transport};
-use crate::comm::{CommOptions, CommSettings, Communication, Communicator, Whole, agree, algorithm};
+use crate::comm::{CommOptions, CommSettings, Communication, Communicator, StreamCommunication, agree, algorithm};
 use crate::engine::BoundKernel;
 use crate::memory::heap;
 use crate::ops::check::flags;
@@ -379,7 +379,7 @@ pub unsafe extern "C" fn weir_kernel_create_communication(
             let settings = settings(&desc, &comm)?;
             let kernel = heap::whole(|| {
                 let communication = Communication::new(comm, settings);
-                BoundKernel::create(engine, Arc::new(Whole(communication)), &options)
+                BoundKernel::create(engine, Arc::new(StreamCommunication(communication)), &options)
             })?;
             handle::into_c(kernel, out)
         }

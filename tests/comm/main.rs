@@ -14,7 +14,7 @@ use weir_core::abi::{weir_comm_flags, weir_comm_op_value as Op, weir_comm_reduct
 use weir_core::base::{Ref, Result};
 use weir_core::comm::local::LocalTransport;
 use weir_core::comm::transport::{Message, Operation, Token, Transport, TransportFailure, TransportInfo};
-use weir_core::comm::{CommOptions, CommSettings, Communication, Communicator, Whole};
+use weir_core::comm::{CommOptions, CommSettings, Communication, Communicator, StreamCommunication};
 use weir_core::engine::{BoundKernel, KernelOptions};
 use weir_core::kernel::Kernel;
 
@@ -111,7 +111,7 @@ const SUM: CommSettings =
     CommSettings { op: Op::WEIR_COMM_ALL_REDUCE, reduction: Some(Reduction::WEIR_COMM_SUM), ..PLAIN };
 
 fn kernel(comm: &Ref<Communicator>, settings: CommSettings) -> Ref<BoundKernel> {
-    let kernel: Arc<dyn Kernel> = Arc::new(Whole(Communication::new(comm.clone(), settings)));
+    let kernel: Arc<dyn Kernel> = Arc::new(StreamCommunication(Communication::new(comm.clone(), settings)));
     BoundKernel::create(kit::run::cpu(), kernel, &KernelOptions::default()).unwrap()
 }
 
