@@ -286,7 +286,10 @@ typedef struct weir_comm_info {
   char transport[64];
 } weir_comm_info;
 
-/** The operation of a kernel (weir_kernel_create_communication). All-zero members have the meaning that is said for them. */
+/**
+ * The operation of a kernel (weir_kernel_create_communication). All-zero members have the meaning that is said for
+ * them.
+ */
 typedef struct weir_communication {
   /** sizeof(weir_communication) of the caller's header. */
   size_t struct_size;

@@ -55,7 +55,8 @@ pub enum weir_communication_flags {
     WEIR_COMMUNICATION_DETERMINISTIC = 1,
 }
 
-/// The operation of a kernel (weir_kernel_create_communication). All-zero members have the meaning that is said for them.
+/// The operation of a kernel (weir_kernel_create_communication). All-zero members have the meaning that is said for
+/// them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_communication {

@@ -366,7 +366,8 @@ impl TransportDriver {
     fn step(&mut self, comm: &Communicator) -> bool {
         let mut moved = false;
         if let Err((what, failure)) = self.try_step(comm, &mut moved) {
-            // A rank that has given up may leave the transport before its last operations are over.
+            // That another rank has given up may show in the operations first. Why, it has told before.
+            let _ = self.listen(comm, &mut moved);
             let (error, tells) = match self.dying.take() {
                 Some((error, _)) => (error, false),
                 None => (comm.failed(&what, &failure), true),
