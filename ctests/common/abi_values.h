@@ -16,6 +16,7 @@
 #include "weir/dlpack.h"
 #include "weir/conformance.h"
 #include "weir/testing.h"
+#include "weir/comm.h"
 #include "weir/trace.h"
 
 #define VALUE(name, number) _Static_assert((name) == (number), "value of " #name)
@@ -492,6 +493,26 @@ VALUE(WEIR_RUN_NO_WAIT, 4);
 /* weir_dump_format_value */
 VALUE(WEIR_DUMP_DOT, 1);
 VALUE(WEIR_DUMP_JSON, 2);
+VALUE(WEIR_COMM_SEND, 1);
+VALUE(WEIR_COMM_RECV, 2);
+VALUE(WEIR_COMM_BROADCAST, 3);
+VALUE(WEIR_COMM_REDUCE, 4);
+VALUE(WEIR_COMM_ALL_REDUCE, 5);
+VALUE(WEIR_COMM_ALL_GATHER, 6);
+VALUE(WEIR_COMM_REDUCE_SCATTER, 7);
+VALUE(WEIR_COMM_ALL_TO_ALL, 8);
+VALUE(WEIR_COMM_BARRIER, 9);
+VALUE(WEIR_COMM_SUM, 1);
+VALUE(WEIR_COMM_PRODUCT, 2);
+VALUE(WEIR_COMM_MIN, 3);
+VALUE(WEIR_COMM_MAX, 4);
+VALUE(WEIR_COMMUNICATION_DETERMINISTIC, 1);
+VALUE(WEIR_COMM_ONE_THREAD, 1);
+VALUE(WEIR_COMM_FIXED_ORDER, 2);
+VALUE(WEIR_COMM_ABORT_RELEASES, 4);
+VALUE(WEIR_COMM_NEEDS_PROGRESS, 8);
+VALUE(WEIR_COMM_OWN_THREAD, 1);
+VALUE(WEIR_COMM_CHECKED, 2);
 /* clang-format on */
 
 /* Integers that stand for enumerators keep their width. */

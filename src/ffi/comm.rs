@@ -169,8 +169,9 @@ pub unsafe extern "C" fn weir_comm_duplicate(
     guard("weir_comm_duplicate", || {
         // SAFETY: the caller's pointers, as documented.
         let (out, comm, options) = unsafe {
+            let out = out_ptr(out_comm, "out_comm")?;
             let comm = handle::borrow(comm, "comm")?;
-            (out_ptr(out_comm, "out_comm")?, comm, options_or(options, comm)?)
+            (out, comm, options_or(options, comm)?)
         };
         made(ambient::call(|| comm.transport().duplicate())?, options, out)
     })
@@ -200,8 +201,9 @@ pub unsafe extern "C" fn weir_comm_split(
     guard("weir_comm_split", || {
         // SAFETY: the caller's pointers, as documented.
         let (out, comm, options) = unsafe {
+            let out = out_ptr(out_comm, "out_comm")?;
             let comm = handle::borrow(comm, "comm")?;
-            (out_ptr(out_comm, "out_comm")?, comm, options_or(options, comm)?)
+            (out, comm, options_or(options, comm)?)
         };
         match ambient::call(|| comm.transport().split(color, key))? {
             Some(transport) => made(transport, options, out),
@@ -260,8 +262,9 @@ pub unsafe extern "C" fn weir_comm_recover(
     guard("weir_comm_recover", || {
         // SAFETY: the caller's pointers, as documented.
         let (out, comm, options) = unsafe {
+            let out = out_ptr(out_comm, "out_comm")?;
             let comm = handle::borrow(comm, "comm")?;
-            (out_ptr(out_comm, "out_comm")?, comm, options_or(options, comm)?)
+            (out, comm, options_or(options, comm)?)
         };
         if comm.failure().is_none() {
             return Err(Error::precondition(format!("{} is not dead", comm.label())));
