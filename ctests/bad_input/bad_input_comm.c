@@ -73,6 +73,9 @@ static void rows_of_creation(void) {
     told.max_tag = 100;
     ROW(weir_comm_create, (&good_vtable, NULL, NULL, NEW(comm)), RANGE, "max_tag is 100, expected 32767 or more");
     told = fine;
+    told.max_bytes = 63;
+    ROW(weir_comm_create, (&good_vtable, NULL, NULL, NEW(comm)), RANGE, "max_bytes is 63, expected 0, or 64 or more");
+    told = fine;
     options = good_options;
     options.flags = WEIR_COMM_CHECKED;
     ROW(weir_comm_create, (&good_vtable, NULL, &options, NEW(comm)), WEIR_UNIMPLEMENTED, "no control messages");

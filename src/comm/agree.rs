@@ -11,7 +11,7 @@ use super::algorithm::{self, Wanted};
 use super::communicator::Communicator;
 use super::kernel::Communication;
 use super::message;
-use super::request::{Request, Spare};
+use super::request::{Request, SpareRequests};
 use crate::abi::weir_comm_op_value as Op;
 use crate::base::text::head;
 use crate::base::time::Deadline;
@@ -86,7 +86,7 @@ fn records(program: &Program, comm: &Communicator) -> Result<Vec<ProgramOperatio
 struct AgreementExchange<'a> {
     comm: &'a Communicator,
     deadline: Deadline,
-    spare: Arc<Spare>,
+    spare: Arc<SpareRequests>,
 }
 
 impl AgreementExchange<'_> {
@@ -113,7 +113,7 @@ impl AgreementExchange<'_> {
             if self.deadline.is_past() {
                 let text = format!("{}: not all ranks have come to the agreement in time", self.comm.label());
                 self.comm.give_up(Error::new(Code::DeadlineExceeded, text));
-                // What is open ends now, if nobody else drives; else in a moment.
+                // The request ends now, if nobody else drives; else in a moment.
                 if let Some(received) = request.received() {
                     received?;
                 }
@@ -145,6 +145,10 @@ impl AgreementExchange<'_> {
 
 /// Compares the programs of all ranks; all of them must call it.
 pub fn agree(program: &Program, comm: &Communicator, limit_ns: u64) -> Result<()> {
+    if !comm.is_drivers_thread() {
+        let text = format!("{}: its transport is for the thread that created it (WEIR_COMM_ONE_THREAD)", comm.label());
+        return Err(Error::precondition(text));
+    }
     let records = records(program, comm)?;
     let exchange = AgreementExchange { comm, deadline: Deadline::after(limit_ns), spare: Arc::default() };
     let collectives: Vec<&ProgramOperation> = records.iter().filter(|record| !record.is_message()).collect();
@@ -294,7 +298,7 @@ fn paired(all: &[Vec<ProgramOperation>]) -> Result<Vec<(At, At)>, String> {
     Ok(pairs)
 }
 
-/// What waits for itself, as text; `None` if nothing does.
+/// A circle of waits, as text; `None` if nothing does.
 fn cycle(all: &[Vec<ProgramOperation>], pairs: &[(At, At)]) -> Option<String> {
     let firsts: Vec<usize> = all
         .iter()

@@ -1,18 +1,18 @@
 //! How an operation is done: phases of the transport's operations, with weir's own arithmetic behind them.
 //!
-//! An operation that the transport has is one phase of one operation. What it has not is built of sends and receives;
+//! An operation that the transport has is one phase of one operation. The others are built of sends and receives;
 //! reductions that it has not, or that are to have the same bits everywhere, exchange parts (all_to_all), are added up
 //! in rank order, and are gathered again.
 #![forbid(unsafe_code)]
 
 use super::staging::Staging;
-use super::transport::{FIRST_OWN_TAG, Operation, Part, TransportInfo};
+use super::transport::{CommOperation, FIRST_OWN_TAG, Part, TransportInfo};
 use crate::abi::{weir_comm_op_value as Op, weir_comm_reduction_value as Reduction};
 use crate::base::{Error, Result, dtype};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What is to be done, on every rank.
+/// An operation, as every rank sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
     pub op: Op,
@@ -51,7 +51,7 @@ pub struct Fold {
 /// Operations that are under way at once, and what this rank does when they are over.
 #[derive(Clone, Debug, Default)]
 pub struct Phase {
-    pub operations: Vec<Operation>,
+    pub operations: Vec<CommOperation>,
     pub copies: Vec<OwnCopy>,
     pub fold: Option<Fold>,
 }
@@ -60,7 +60,7 @@ pub struct Phase {
 #[derive(Debug)]
 pub struct Procedure {
     pub phases: Vec<Phase>,
-    /// What the call's inputs are copied to, and its outputs from.
+    /// The call's inputs are copied to the one, and its outputs from the other.
     pub send: Part,
     pub recv: Part,
     /// All its memory.
@@ -91,15 +91,15 @@ impl Builder<'_> {
         Ok(Part { block: Arc::new(Staging::new(bytes)?), bytes: 0..bytes })
     }
 
-    fn operation(&self, op: Op, peer: usize, count: usize, send: Option<Part>, recv: Option<Part>) -> Operation {
+    fn operation(&self, op: Op, peer: usize, count: usize, send: Option<Part>, recv: Option<Part>) -> CommOperation {
         let Wanted { reduction, dtype, tag, .. } = self.wanted;
         let reduction = reduction
             .filter(|_| matches!(op, Op::WEIR_COMM_REDUCE | Op::WEIR_COMM_ALL_REDUCE | Op::WEIR_COMM_REDUCE_SCATTER));
-        Operation { op, reduction, dtype, element_bytes: self.element, peer, tag, count: count as u64, send, recv }
+        CommOperation { op, reduction, dtype, element_bytes: self.element, peer, tag, count: count as u64, send, recv }
     }
 
     /// A message, in pieces that the transport takes.
-    fn message(&self, is_send: bool, peer: usize, tag: i32, part: &Part, to: &mut Vec<Operation>) {
+    fn message(&self, is_send: bool, peer: usize, tag: i32, part: &Part, to: &mut Vec<CommOperation>) {
         let most = (self.info.max_bytes / self.element as u64).min(usize::MAX as u64 / 2) as usize * self.element;
         let bytes = part.bytes.len();
         for at in (0..bytes.max(1)).step_by(most.max(1)) {
@@ -109,11 +109,11 @@ impl Builder<'_> {
                 true => (Op::WEIR_COMM_SEND, Some(piece), None),
                 false => (Op::WEIR_COMM_RECV, None, Some(piece)),
             };
-            to.push(Operation { tag, ..self.operation(op, peer, count, send, recv) });
+            to.push(CommOperation { tag, ..self.operation(op, peer, count, send, recv) });
         }
     }
 
-    fn own(&self, is_send: bool, peer: usize, part: &Part, to: &mut Vec<Operation>) {
+    fn own(&self, is_send: bool, peer: usize, part: &Part, to: &mut Vec<CommOperation>) {
         self.message(is_send, peer, FIRST_OWN_TAG, part, to);
     }
 

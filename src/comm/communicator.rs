@@ -12,11 +12,12 @@
 //! the transport may still use is kept for good. A rank that is late hears of it before it begins anything.
 #![forbid(unsafe_code)]
 
+use super::active::Active;
 use super::inquiry::Inquiry;
-use super::message::{self, Heard, Note};
+use super::message::{self, ControlMessage, PeerReports};
 use super::options::{CommFigures, CommOptions};
 use super::request::Request;
-use super::transport::{Token, Transport, TransportFailure, TransportInfo};
+use super::transport::{Transport, TransportFailure, TransportInfo};
 use crate::abi::weir_comm_flags as Flag;
 use crate::base::object::tag;
 use crate::base::time::{Deadline, now_ns};
@@ -46,16 +47,6 @@ struct Submissions {
     end: Option<Error>,
 }
 
-/// An operation under way.
-struct Active {
-    request: Arc<Request>,
-    phase: usize,
-    tokens: SmallVec<[Token; 4]>,
-    since_ns: u64,
-    /// Its number among the collectives; 0 for a message.
-    sequence: u64,
-}
-
 /// Touched by the thread that drives.
 struct TransportDriver {
     waiting: VecDeque<Arc<Request>>,
@@ -66,7 +57,7 @@ struct TransportDriver {
     inquiry: Option<Inquiry>,
     /// Another rank has given up: the error with which this one does, and when.
     dying: Option<(Error, u64)>,
-    heard: Heard,
+    heard: PeerReports,
     /// Calls that wait for what is over; they are told when the lock is free.
     over: Vec<Completion>,
     /// Requests whose memory the transport may still use.
@@ -135,7 +126,7 @@ impl Communicator {
                 looked_ns: 0,
                 inquiry: None,
                 dying: None,
-                heard: Heard::new(size),
+                heard: PeerReports::new(size),
                 over: Vec::new(),
                 lost: Vec::new(),
             }),
@@ -276,9 +267,14 @@ impl Communicator {
         self.drive();
     }
 
+    /// Whether this thread may call the transport.
+    pub fn is_drivers_thread(&self) -> bool {
+        self.thread == 0 || self.thread == thread::me()
+    }
+
     /// Drives the transport, if no other thread does; whether anything moved.
     pub fn drive(&self) -> bool {
-        if self.thread != 0 && self.thread != thread::me() {
+        if !self.is_drivers_thread() {
             return false;
         }
         let mut moved = false;
@@ -354,7 +350,14 @@ impl RunListener for Object<Communicator> {
 impl Drop for Communicator {
     fn drop(&mut self) {
         self.closed.advance(1);
+        if self.open.load(Acquire) > 0
+            && let Some(registered) = self.registered.get()
+        {
+            registered.closed();
+        }
         if let Some(mut driver) = self.driver.hold() {
+            let active = std::mem::take(&mut driver.active).into_iter().map(|active| active.request);
+            driver.lost.extend(active);
             // Not even a transport that was released is done with it: MPI writes in any later call.
             std::mem::forget(std::mem::take(&mut driver.lost));
         }
@@ -428,13 +431,13 @@ impl TransportDriver {
             self.sequence += u64::from(!request.wanted.is_message());
             let sequence = if request.wanted.is_message() { 0 } else { self.sequence };
             if sequence > 0 && comm.options.is_checked {
-                let own = Note::check(sequence, &request.wanted, &request.label);
+                let own = ControlMessage::check(sequence, &request.wanted, &request.label);
                 let next = (comm.info.rank + 1) % comm.info.size;
                 send(comm, next, &own)?;
                 self.heard.begun(sequence, &request.label, message::digest(&request.wanted));
             }
             let mut active = Active { request, phase: 0, tokens: SmallVec::new(), since_ns: now_ns(), sequence };
-            let started = start_phase(comm, &mut active);
+            let started = active.start_phase(&*comm.transport);
             self.active.push(active);
             started?;
         }
@@ -466,7 +469,7 @@ impl TransportDriver {
                 concluded.map_err(|error| (label(), TransportFailure { error, rank: None }))?;
                 active.phase += 1;
                 if active.phase < phases.len() {
-                    start_phase(comm, active)?;
+                    active.start_phase(&*comm.transport)?;
                     continue;
                 }
             }
@@ -495,18 +498,18 @@ impl TransportDriver {
             *moved = true;
             match self.heard.note(peer, &bytes) {
                 None => {}
-                Some(Note::GiveUp { text, .. }) => {
+                Some(ControlMessage::GiveUp { text, .. }) => {
                     let text = format!("{}: rank {peer} gave up: {text}", comm.label());
                     let until_ns = now_ns() + GRACE_NS;
                     self.dying.get_or_insert_with(|| (Error::new(Code::Aborted, text), until_ns));
                 }
-                Some(Note::Ask) => send(comm, peer, &Note::State { sequence: self.sequence })?,
-                Some(Note::State { sequence }) => {
+                Some(ControlMessage::Ask) => send(comm, peer, &ControlMessage::State { sequence: self.sequence })?,
+                Some(ControlMessage::State { sequence }) => {
                     if let Some(inquiry) = &mut self.inquiry {
                         inquiry.answer(peer, sequence);
                     }
                 }
-                Some(Note::Check { .. }) => {}
+                Some(ControlMessage::Check { .. }) => {}
             }
         }
         if let Some((sequence, own, other)) = self.heard.contradiction() {
@@ -541,7 +544,7 @@ impl TransportDriver {
                 self.inquiry = Some(Inquiry::new(&comm.info, label, late.sequence, now + answer_ns));
                 for peer in (0..comm.info.size).filter(|&peer| peer != comm.info.rank) {
                     // A rank that cannot be asked is one that did not answer.
-                    let _ = send(comm, peer, &Note::Ask);
+                    let _ = send(comm, peer, &ControlMessage::Ask);
                 }
             }
             Some(inquiry) if inquiry.is_over(now) => {
@@ -560,7 +563,7 @@ impl TransportDriver {
         if tells && comm.info.has_control {
             for peer in (0..comm.info.size).filter(|&peer| peer != comm.info.rank) {
                 for bytes in message::give_up(&error) {
-                    // Whoever cannot be told has its limit.
+                    // A rank that cannot be told has its limit.
                     let _ = comm.transport.control_send(peer, &bytes);
                 }
             }
@@ -584,16 +587,7 @@ impl TransportDriver {
     }
 }
 
-fn send(comm: &Communicator, peer: usize, note: &Note) -> Result<(), (String, TransportFailure)> {
+fn send(comm: &Communicator, peer: usize, note: &ControlMessage) -> Result<(), (String, TransportFailure)> {
     let sent = comm.transport.control_send(peer, &note.bytes());
     sent.map_err(|failure| ("control_send".to_owned(), failure))
-}
-
-fn start_phase(comm: &Communicator, active: &mut Active) -> Result<(), (String, TransportFailure)> {
-    let Some(phase) = active.request.phases().get(active.phase) else { return Ok(()) };
-    for operation in &phase.operations {
-        let started = comm.transport.start(operation);
-        active.tokens.push(started.map_err(|failure| (active.request.label.clone(), failure))?);
-    }
-    Ok(())
 }

@@ -1,7 +1,7 @@
 //! A transport of the host's: a vtable of C functions.
 
 use super::transport::TransportInfo;
-use super::transport::{FIRST_OWN_TAG, MESSAGE_BYTES, Message, Operation, Token, Transport, TransportFailure};
+use super::transport::{CommOperation, FIRST_OWN_TAG, MESSAGE_BYTES, Message, Token, Transport, TransportFailure};
 use crate::abi::{
     weir_comm_op_value as Op, weir_comm_operation, weir_comm_transport_info, weir_comm_vtable, weir_status,
 };
@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 const MOST_RANKS: i32 = 1 << 16;
 const TEXT: usize = 256;
+/// A message holds an element of any type.
+const LEAST_MESSAGE: u64 = 64;
 
 pub struct HostTransport {
     vtable: weir_comm_vtable,
@@ -82,6 +84,9 @@ impl HostTransport {
         if raw.max_tag <= FIRST_OWN_TAG {
             return Err(out_of_range("max_tag", raw.max_tag, "32767 or more"));
         }
+        if (1..LEAST_MESSAGE).contains(&raw.max_bytes) {
+            return Err(out_of_range("max_bytes", raw.max_bytes, "0, or 64 or more"));
+        }
         let info = TransportInfo {
             rank: raw.rank as usize,
             size: raw.size as usize,
@@ -150,7 +155,7 @@ impl Transport for HostTransport {
         &self.info
     }
 
-    fn start(&self, operation: &Operation) -> Result<Token, TransportFailure> {
+    fn start(&self, operation: &CommOperation) -> Result<Token, TransportFailure> {
         let Some(start) = self.vtable.start else { return Err(TransportFailure::new(Code::Internal, "no start")) };
         let send = operation.send.as_ref().map_or(std::ptr::null_mut(), |part| part.block.at(&part.bytes));
         let recv = operation.recv.as_ref().map_or(std::ptr::null_mut(), |part| part.block.at(&part.bytes));

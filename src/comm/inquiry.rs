@@ -4,7 +4,7 @@
 use super::transport::TransportInfo;
 
 pub struct Inquiry {
-    /// What is late here, and its number among the collectives; 0 for a message.
+    /// The late operation, and its number among the collectives; 0 for a message.
     label: String,
     sequence: u64,
     until_ns: u64,
@@ -33,7 +33,7 @@ impl Inquiry {
         now_ns >= self.until_ns || self.answers.len() > 1 && self.others().all(|(_, answer)| answer.is_some())
     }
 
-    /// Which ranks it waits for, as far as that is known.
+    /// The ranks that it waits for, as far as that is known.
     pub fn verdict(&self, limit_ns: u64) -> String {
         let silent: Vec<String> =
             self.others().filter(|(_, answer)| answer.is_none()).map(|(peer, _)| peer.to_string()).collect();

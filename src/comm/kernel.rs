@@ -7,7 +7,7 @@
 
 use super::algorithm::{self, Wanted};
 use super::communicator::Communicator;
-use super::request::{Request, Spare};
+use super::request::{Request, SpareRequests};
 use crate::abi::{weir_comm_op_value as Op, weir_comm_reduction_value as Reduction};
 use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::kernel::{Completion, Effect, Halves, Kernel, KernelContext, Outputs, RunListener};
@@ -32,7 +32,7 @@ pub struct Communication {
     settings: CommSettings,
     name: &'static str,
     effects: [Effect; 1],
-    spare: Arc<Spare>,
+    spare: Arc<SpareRequests>,
 }
 
 /// The names of operations, for texts.
@@ -117,7 +117,7 @@ impl Communication {
         })
     }
 
-    /// What is to be done with these inputs.
+    /// The operation on these inputs.
     pub fn wanted(&self, inputs: &[Desc]) -> Result<Wanted> {
         let settings = &self.settings;
         let first = inputs.first().copied().or(settings.desc).unwrap_or(Desc::new(dtype::U8, &[0]));

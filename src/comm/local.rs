@@ -5,7 +5,9 @@
 //! bytes of all, under the fabric's lock.
 
 use super::reduce::fold;
-use super::transport::{MESSAGE_BYTES, Message, Operation, Part, Token, Transport, TransportFailure, TransportInfo};
+use super::transport::{
+    CommOperation, MESSAGE_BYTES, Message, Part, Token, Transport, TransportFailure, TransportInfo,
+};
 use crate::abi::{weir_comm_flags as Flag, weir_comm_op_value as Op};
 use crate::base::{Code, Error, Result, dtype};
 use crate::sync::{Condvar, Mutex, MutexGuard};
@@ -16,7 +18,7 @@ const ALL_BITS: u64 = (1 << 10) - 2;
 
 /// A started operation that is not over.
 struct Posted {
-    operation: Operation,
+    operation: CommOperation,
     token: usize,
 }
 
@@ -181,7 +183,7 @@ impl FabricState {
         self.end(recv.token, Ok(()));
     }
 
-    fn post(&mut self, rank: usize, operation: &Operation) -> Result<usize, TransportFailure> {
+    fn post(&mut self, rank: usize, operation: &CommOperation) -> Result<usize, TransportFailure> {
         let peer = operation.peer;
         let is_p2p = matches!(operation.op, Op::WEIR_COMM_SEND | Op::WEIR_COMM_RECV);
         let gone = |state: &FabricState| match is_p2p {
@@ -249,12 +251,12 @@ impl FabricState {
     }
 }
 
-fn is_same(a: &Operation, b: &Operation) -> bool {
+fn is_same(a: &CommOperation, b: &CommOperation) -> bool {
     (a.op, a.reduction, a.dtype, a.peer, a.count, a.element_bytes)
         == (b.op, b.reduction, b.dtype, b.peer, b.count, b.element_bytes)
 }
 
-/// What a collective does, with the operations of all ranks, which are open.
+/// Does a collective, with the operations of all ranks, which are open.
 fn exchange(round: &[Posted]) -> Result<(), TransportFailure> {
     let first = &round[0].operation;
     if let Some(other) = round.iter().position(|posted| !is_same(&posted.operation, first)) {
@@ -349,7 +351,7 @@ impl Transport for LocalTransport {
         &self.info
     }
 
-    fn start(&self, operation: &Operation) -> Result<Token, TransportFailure> {
+    fn start(&self, operation: &CommOperation) -> Result<Token, TransportFailure> {
         self.fabric.lock().post(self.rank, operation).map(Token)
     }
 

@@ -12,7 +12,7 @@ const ASK: u8 = 2;
 const STATE: u8 = 3;
 const CHECK: u8 = 4;
 
-/// Where the text begins, and the bytes of it in one message.
+/// The offset of the text, and the bytes of it in one message.
 const TEXT_AT: usize = 24;
 const TEXT: usize = MESSAGE_BYTES - TEXT_AT;
 /// A text of a failure takes so many messages.
@@ -20,14 +20,14 @@ const MOST_PIECES: usize = 8;
 
 /// A message.
 #[derive(Clone, Debug)]
-pub enum Note {
+pub enum ControlMessage {
     /// This rank's run has ended, and why.
     GiveUp { code: Code, text: String },
     /// How far have you come?
     Ask,
     /// Collectives that this rank has begun.
     State { sequence: u64 },
-    /// What collective `sequence` is on this rank.
+    /// Collective `sequence` of this rank.
     Check { sequence: u64, digest: u64, label: String },
 }
 
@@ -69,18 +69,18 @@ pub fn give_up(error: &Error) -> Vec<Message> {
     }
 }
 
-impl Note {
-    pub fn check(sequence: u64, wanted: &Wanted, label: &str) -> Note {
-        Note::Check { sequence, digest: digest(wanted), label: label.to_owned() }
+impl ControlMessage {
+    pub fn check(sequence: u64, wanted: &Wanted, label: &str) -> ControlMessage {
+        ControlMessage::Check { sequence, digest: digest(wanted), label: label.to_owned() }
     }
 
     /// The message; the first one of a `GiveUp`.
     pub fn bytes(&self) -> Message {
         match self {
-            Note::GiveUp { code, text } => plain(GIVE_UP, code.status() as u32 as u64, 0, text),
-            Note::Ask => plain(ASK, 0, 0, ""),
-            Note::State { sequence } => plain(STATE, *sequence, 0, ""),
-            Note::Check { sequence, digest, label } => plain(CHECK, *sequence, *digest, label),
+            ControlMessage::GiveUp { code, text } => plain(GIVE_UP, code.status() as u32 as u64, 0, text),
+            ControlMessage::Ask => plain(ASK, 0, 0, ""),
+            ControlMessage::State { sequence } => plain(STATE, *sequence, 0, ""),
+            ControlMessage::Check { sequence, digest, label } => plain(CHECK, *sequence, *digest, label),
         }
     }
 }
@@ -100,9 +100,9 @@ pub fn digest(wanted: &Wanted) -> u64 {
     words.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, word| (hash ^ word).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// What was heard of the other ranks.
+/// Reports of the other ranks.
 #[derive(Debug)]
-pub struct Heard {
+pub struct PeerReports {
     /// Pieces of a text that goes on, by rank.
     pieces: Vec<String>,
     /// Of the rank before this one, and of this rank, by number: what is not compared yet.
@@ -113,14 +113,14 @@ pub struct Heard {
     contradiction: Option<(u64, String, String)>,
 }
 
-impl Heard {
-    pub fn new(size: usize) -> Heard {
+impl PeerReports {
+    pub fn new(size: usize) -> PeerReports {
         let (theirs, own) = (BTreeMap::new(), BTreeMap::new());
-        Heard { pieces: vec![String::new(); size], theirs, own, agreed: 0, contradiction: None }
+        PeerReports { pieces: vec![String::new(); size], theirs, own, agreed: 0, contradiction: None }
     }
 
     /// The whole message that has come with these bytes, if there is one.
-    pub fn note(&mut self, peer: usize, bytes: &Message) -> Option<Note> {
+    pub fn note(&mut self, peer: usize, bytes: &Message) -> Option<ControlMessage> {
         let (sequence, digest) = (number(&bytes[8..]), number(&bytes[16..]));
         let text = text_of(&bytes[TEXT_AT..]);
         match bytes[0] {
@@ -130,14 +130,14 @@ impl Heard {
                     return None;
                 }
                 let code = Code::from_status(sequence as u32 as i32).unwrap_or(Code::Unknown);
-                Some(Note::GiveUp { code, text: std::mem::take(&mut self.pieces[peer]) })
+                Some(ControlMessage::GiveUp { code, text: std::mem::take(&mut self.pieces[peer]) })
             }
-            ASK => Some(Note::Ask),
-            STATE => Some(Note::State { sequence }),
+            ASK => Some(ControlMessage::Ask),
+            STATE => Some(ControlMessage::State { sequence }),
             CHECK => {
                 self.theirs.insert(sequence, (digest, text.clone()));
                 self.compare();
-                Some(Note::Check { sequence, digest, label: text })
+                Some(ControlMessage::Check { sequence, digest, label: text })
             }
             _ => None,
         }
@@ -178,9 +178,9 @@ mod tests {
     #[test]
     fn a_long_text_comes_whole() {
         let error = Error::new(Code::DataLoss, "ä".repeat(150));
-        let mut heard = Heard::new(2);
-        let notes: Vec<Note> = give_up(&error).iter().filter_map(|bytes| heard.note(1, bytes)).collect();
-        let [Note::GiveUp { code: Code::DataLoss, text }] = &notes[..] else { panic!("{notes:?}") };
+        let mut heard = PeerReports::new(2);
+        let notes: Vec<ControlMessage> = give_up(&error).iter().filter_map(|bytes| heard.note(1, bytes)).collect();
+        let [ControlMessage::GiveUp { code: Code::DataLoss, text }] = &notes[..] else { panic!("{notes:?}") };
         assert_eq!(text.as_str(), error.message());
     }
 }

@@ -5,6 +5,7 @@
 //! (`staging`); `communicator` orders, drives and ends operations, and talks to the other ranks (`message`, `inquiry`);
 //! `kernel` is what streams and graphs see; `agree` compares the programs of all ranks.
 
+mod active;
 pub mod agree;
 pub mod algorithm;
 pub mod communicator;

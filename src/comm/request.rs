@@ -26,7 +26,7 @@ enum Stage {
     Lost,
 }
 
-/// What became of it, and who is told.
+/// Its stage, its result, and the call that is told.
 struct Fate {
     stage: Stage,
     result: Result<()>,
@@ -36,9 +36,9 @@ struct Fate {
 
 /// Requests of one kernel that are not in use.
 #[derive(Default)]
-pub struct Spare(Mutex<Vec<Arc<Request>>>);
+pub struct SpareRequests(Mutex<Vec<Arc<Request>>>);
 
-impl Spare {
+impl SpareRequests {
     /// One for this operation, if there is one.
     pub fn take(&self, wanted: &Wanted) -> Option<Arc<Request>> {
         let mut spare = self.0.lock();
@@ -53,7 +53,7 @@ pub struct Request {
     pub label: String,
     procedure: Procedure,
     fate: Mutex<Fate>,
-    home: Weak<Spare>,
+    home: Weak<SpareRequests>,
 }
 
 fn misused(stage: Stage) -> Error {
@@ -61,7 +61,7 @@ fn misused(stage: Stage) -> Error {
 }
 
 impl Request {
-    pub fn new(wanted: Wanted, label: String, procedure: Procedure, home: &Arc<Spare>) -> Arc<Request> {
+    pub fn new(wanted: Wanted, label: String, procedure: Procedure, home: &Arc<SpareRequests>) -> Arc<Request> {
         let fate = Fate { stage: Stage::Idle, result: Ok(()), completion: None, stop: None };
         Arc::new(Request { wanted, label, procedure, fate: Mutex::new(fate), home: Arc::downgrade(home) })
     }
@@ -102,7 +102,7 @@ impl Request {
         Ok(())
     }
 
-    /// What this rank does when the operations of a phase are over.
+    /// This rank's part when the operations of a phase are over.
     pub fn conclude(&self, phase: &Phase) -> Result<()> {
         let fate = self.fate.lock();
         if fate.stage != Stage::Open {
@@ -152,7 +152,7 @@ impl Request {
         true
     }
 
-    /// What it has received, once it is over; for a request that no call waits for.
+    /// The received bytes, once it is over; for a request that no call waits for.
     pub fn received(&self) -> Option<Result<Vec<u8>>> {
         let mut fate = self.fate.lock();
         match fate.stage {

@@ -1,6 +1,6 @@
 //! Memory between the tensors of a call and the transport.
 //!
-//! What an operation sends is copied here when it begins, and what it has received is copied from here when it is over.
+//! An operation's inputs are copied here when it begins, and its outputs are copied from here when it is over.
 //! So a transport that was given up, and that may read and write for a while yet, touches no tensor and no memory of a
 //! later run: the memory is kept for good.
 

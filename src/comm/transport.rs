@@ -1,4 +1,4 @@
-//! What a communicator asks of the transport below it.
+//! The transport below a communicator.
 #![forbid(unsafe_code)]
 
 use super::staging::Staging;
@@ -57,7 +57,7 @@ pub struct Part {
 
 /// One operation, with its memory.
 #[derive(Clone, Debug)]
-pub struct Operation {
+pub struct CommOperation {
     pub op: Op,
     pub reduction: Option<Reduction>,
     pub dtype: u32,
@@ -92,7 +92,7 @@ pub struct Token(pub usize);
 pub trait Transport: Send + Sync {
     fn info(&self) -> &TransportInfo;
 
-    fn start(&self, operation: &Operation) -> Result<Token, TransportFailure>;
+    fn start(&self, operation: &CommOperation) -> Result<Token, TransportFailure>;
 
     /// Whether it is over. After `true` and after a failure the token is gone.
     fn test(&self, token: Token) -> Result<bool, TransportFailure>;

@@ -1,6 +1,6 @@
 //! Work that moves only while a thread asks it to: what communicators have under way.
 //!
-//! Whoever waits asks: a wait of `EventCount` goes through `wait` while a source is registered, and polls all sources
+//! Waiting threads ask: a wait of `EventCount` goes through `wait` while a source is registered, and polls all sources
 //! that have something open before it sleeps, and between naps. One waiting thread polls, the *poller*; when its wait
 //! is over, it nudges another one, which takes over. Sources of one thread (`is_of_one_thread`) are polled by that
 //! thread alone, so while there are any, each waiting thread polls.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use weir_core::abi::{weir_comm_flags, weir_comm_op_value as Op, weir_comm_reduction_value as Reduction};
 use weir_core::base::{Ref, Result};
 use weir_core::comm::local::LocalTransport;
-use weir_core::comm::transport::{Message, Operation, Token, Transport, TransportFailure, TransportInfo};
+use weir_core::comm::transport::{CommOperation, Message, Token, Transport, TransportFailure, TransportInfo};
 use weir_core::comm::{CommOptions, CommSettings, Communication, Communicator, StreamCommunication};
 use weir_core::engine::{BoundKernel, KernelOptions};
 use weir_core::kernel::Kernel;
@@ -29,13 +29,13 @@ impl Transport for Poor {
     fn info(&self) -> &TransportInfo {
         &self.info
     }
-    fn start(&self, operation: &Operation) -> Result<Token, TransportFailure> {
+    fn start(&self, operation: &CommOperation) -> Result<Token, TransportFailure> {
         assert!(self.info.takes(operation.op), "{:?} was not offered", operation.op);
         let bytes = [&operation.send, &operation.recv].map(|part| part.as_ref().map_or(0, |part| part.bytes.len()));
         assert!(bytes.into_iter().all(|bytes| bytes as u64 <= self.info.max_bytes), "{bytes:?} bytes at once");
         if self.is_blind {
             let reduction = operation.reduction.map(|_| Reduction::WEIR_COMM_SUM);
-            return self.inner.start(&Operation { reduction, ..operation.clone() });
+            return self.inner.start(&CommOperation { reduction, ..operation.clone() });
         }
         self.inner.start(operation)
     }

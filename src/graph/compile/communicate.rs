@@ -26,7 +26,7 @@ pub struct Communicated {
     pub after: Vec<u32>,
 }
 
-/// What was found so far, and where.
+/// The communications that were found so far.
 struct Pass {
     found: Vec<Communicated>,
 }
@@ -145,7 +145,7 @@ impl Pass {
         if self.found.len() == first {
             return;
         }
-        // What is over when a node is: only the nearest ones, since those know the others.
+        // The communications that are over when a node is: only the nearest ones, since those know the others.
         let mut over: Vec<Set> = vec![Set::new(); graph.nodes.len()];
         for &index in &verified.order {
             let index = index as usize;
