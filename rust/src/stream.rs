@@ -57,7 +57,7 @@ const CLEARING: u64 = 1 << 63;
 
 impl Shared {
     /// The waits that submitted work begins with and the work itself are skipped together or not at all. So no failure
-    /// is cleared between them, from here until the result is dropped.
+    /// is cleared between them: not from here until the result is dropped, nor while they are queued.
     fn begin(&self) -> Result<Submission<'_>> {
         // ORDERING: Acquire and Release pair with those in `clear`.
         let begun = self.submissions.fetch_update(AcqRel, Acquire, |n| (n != CLEARING).then_some(n + 1));
@@ -197,7 +197,8 @@ impl Stream {
 
     /// Forgets the stream's failure, so that it takes work again. Skipped work stays skipped.
     ///
-    /// Refused with `FailedPrecondition` while a call that submits work with tensors to this stream is in progress.
+    /// Refused with `FailedPrecondition` while a call that submits work with tensors to this stream is in progress, and
+    /// while work is queued: that is to be skipped first, which [`synchronize`](Self::synchronize) waits for.
     pub fn clear_error(&self) -> Result<()> {
         let mut failure = no_failure();
         // SAFETY: a live handle, and a struct of this size.
@@ -205,8 +206,15 @@ impl Stream {
         if failure.code == 0 {
             return Ok(());
         }
-        // SAFETY: a live handle.
-        self.shared.clear(|| check(unsafe { ffi::weir_stream_clear_error(self.raw()) }))
+        self.shared.clear(|| {
+            // Of a wait and the work behind it, the one may be skipped already and the other not.
+            if !self.is_done()? {
+                let text = "work that is queued on the stream is not skipped yet: its failure was not cleared";
+                return Err(Error::new(ErrorKind::FailedPrecondition, text));
+            }
+            // SAFETY: a live handle.
+            check(unsafe { ffi::weir_stream_clear_error(self.raw()) })
+        })
     }
 
     /// Submits work that reads and writes tensors, in order with what else uses these.
