@@ -89,7 +89,8 @@ impl Checker {
         races
     }
 
-    /// The bytes begin a new life.
+    /// The bytes begin a new life. Those of a block that a stream has freed stay known until then: an operation that ran
+    /// beside the free tells of its accesses later.
     pub fn forget(&mut self, bytes: &Range<u64>) {
         self.split(bytes.start);
         self.split(bytes.end);

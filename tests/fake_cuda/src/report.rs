@@ -4,7 +4,6 @@ use crate::abi::{Handle, Kind};
 use crate::access::Accesses;
 use crate::builtin::is_condition;
 use crate::call::stop;
-use crate::operation::Operation;
 use crate::schedule::Task;
 use crate::settings::{OnFind, SETTINGS};
 use crate::space;
@@ -33,9 +32,6 @@ impl World {
                     ));
                 }
             }
-        }
-        if let Operation::Free(_) = task.operation {
-            accesses.writes().iter().for_each(|bytes| self.checker.forget(bytes));
         }
     }
 

@@ -51,6 +51,7 @@ fn load(module: Out<Handle>, image: *const c_void, options: &[(i32, *mut c_void)
     };
     let globals = image.place(device, context)?;
     let mut world = lock();
+    globals.values().for_each(|(start, size)| world.checker.forget(&(*start..start + size)));
     let new = world.name(Kind::Module);
     world.modules.insert(new, Module { context, image: Arc::new(image), globals });
     module.set(new)

@@ -39,6 +39,7 @@ fn allocate(name: &str, address: Out<u64>, bytes: usize, pool: Option<Handle>, s
     of.used += bytes as u64;
     of.most_used = of.most_used.max(of.used);
     let bytes = start..start + bytes as u64;
+    world.checker.forget(&bytes);
     world.enqueue(stream, name.to_owned(), Operation::Allocate(bytes), &[]);
     address.set(start)
 }
