@@ -189,6 +189,16 @@ impl Flat {
         Ok(number)
     }
 
+    /// The kernel of a node that has one, and values of known shapes.
+    pub fn kernel_at(&self, node: usize) -> Option<&FlatKernel> {
+        let number = match self.bodies[node] {
+            Body::Kernel(number) => number,
+            Body::Async(call) => self.calls[call as usize].0,
+            _ => return None,
+        };
+        self.kernels.get(number as usize)
+    }
+
     pub fn kernel_of(&self, node: &FlatKernel) -> &Arc<dyn Kernel> {
         &self.distinct[node.kernel as usize]
     }

@@ -290,8 +290,8 @@ impl<'a> Planner<'a> {
                     ending.push(storage);
                 }
             }
-            if let Body::Kernel(kernel) = self.flat.bodies[node] {
-                self.forward(node, &self.flat.kernels[kernel as usize], &mut ending, &mut held)?;
+            if let Some(kernel) = self.flat.kernel_at(node) {
+                self.forward(node, kernel, &mut ending, &mut held)?;
             }
             for i in self.first_write[node]..self.first_write[node + 1] {
                 let storage = self.writes[i as usize] as usize;

@@ -82,10 +82,7 @@ fn is_one_or_other(flat: &Flat, x: u32, y: u32) -> bool {
 
 /// Whether a kernel may read the one and write the other in the same memory.
 fn replaces(flat: &Flat, x: StorageTouch, y: StorageTouch) -> bool {
-    match flat.bodies[x.node as usize] {
-        Body::Kernel(i) => flat.kernel_of(&flat.kernels[i as usize]).in_place() && !x.writes && y.writes,
-        _ => false,
-    }
+    flat.kernel_at(x.node as usize).is_some_and(|kernel| flat.kernel_of(kernel).in_place() && !x.writes && y.writes)
 }
 
 fn names<'a>(flat: &'a Flat, touched: &[StorageTouch]) -> Vec<&'a str> {
