@@ -89,6 +89,7 @@ const UNSAFE: &[&str] = &[
     "ops/mod.rs",
     "ops/operator.rs",
     "comm/host.rs",
+    "comm/kernel.rs",
     "comm/local.rs",
     "comm/request.rs",
     "comm/staging.rs",

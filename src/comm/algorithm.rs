@@ -86,9 +86,17 @@ pub fn is_native(info: &TransportInfo, wanted: &Wanted, bytes: usize) -> bool {
 }
 
 impl Builder<'_> {
-    fn block(&mut self, bytes: usize) -> Result<Part> {
+    /// Memory that each call decides on.
+    fn open_block(&mut self, bytes: usize) -> Part {
         self.bytes += bytes;
-        Ok(Part { block: Arc::new(Staging::new(bytes)?), bytes: 0..bytes })
+        Part { block: Arc::new(Staging::new(bytes)), bytes: 0..bytes }
+    }
+
+    /// Memory of the operation's own.
+    fn block(&mut self, bytes: usize) -> Result<Part> {
+        let part = self.open_block(bytes);
+        part.block.use_own()?;
+        Ok(part)
     }
 
     fn operation(&self, op: Op, peer: usize, count: usize, send: Option<Part>, recv: Option<Part>) -> CommOperation {
@@ -182,7 +190,7 @@ impl Builder<'_> {
         let slice = count.div_ceil(size) * element;
         let is_sliced = op == Op::WEIR_COMM_ALL_REDUCE && !is_native;
         let room = |bytes: usize| if is_sliced { slice * size } else { bytes };
-        let (send, recv) = (self.block(room(sent))?, self.block(room(received))?);
+        let (send, recv) = (self.open_block(room(sent)), self.open_block(room(received)));
         let used = |part: &Part, bytes: usize| part_of(part, 0..bytes);
         let mut phases = Vec::new();
         match op {

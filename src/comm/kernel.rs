@@ -3,7 +3,10 @@
 //! On a stream one is a kernel that completes later. In a graph it is two nodes: the first takes the inputs and begins
 //! the operation, in its turn; the second completes when the operation is over. So operations of one communicator begin
 //! in the order in which they were added, on every rank, and several are under way at once.
-#![forbid(unsafe_code)]
+//!
+//! An operation of a graph uses the values of its run where they are: the first node has the place of the result as an
+//! output, which the second one hands on. So nothing is copied, but for tensors of the host's, constants, and buckets,
+//! which the transport wants in one piece.
 
 use super::algorithm::{self, Wanted};
 use super::communicator::Communicator;
@@ -11,6 +14,7 @@ use super::request::{Request, SpareRequests};
 use crate::abi::{weir_comm_op_value as Op, weir_comm_reduction_value as Reduction};
 use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::kernel::{Completion, Effect, Halves, Kernel, KernelContext, Outputs, RunListener};
+use crate::memory::View;
 use std::any::Any;
 use std::sync::Arc;
 
@@ -158,19 +162,19 @@ impl Communication {
         format!("{}{by} {of}{more}{to}", self.name).trim_end().to_owned()
     }
 
-    /// Begins it with these inputs.
-    fn begin<'i>(&self, inputs: &[Desc], bytes: impl Iterator<Item = &'i [u8]>, run: usize) -> Result<Arc<Request>> {
+    /// Outputs of the first node: the ticket, and the place of a result in one piece.
+    fn num_begun(&self) -> usize {
+        if self.num_outputs() == 1 { 2 } else { 1 }
+    }
+
+    /// A request for these inputs.
+    fn request(&self, inputs: &[Desc]) -> Result<Arc<Request>> {
         let wanted = self.wanted(inputs)?;
-        let request = match self.spare.take(&wanted) {
-            Some(request) => request,
-            None => {
-                let procedure = algorithm::procedure(self.comm.info(), &wanted)?;
-                Request::new(wanted, self.label(inputs), procedure, &self.spare)
-            }
-        };
-        request.fill(bytes)?;
-        self.comm.submit(&request, run)?;
-        Ok(request)
+        if let Some(request) = self.spare.take(&wanted) {
+            return Ok(request);
+        }
+        let procedure = algorithm::procedure(self.comm.info(), &wanted)?;
+        Ok(Request::new(wanted, self.label(inputs), procedure, &self.spare))
     }
 }
 
@@ -228,7 +232,9 @@ impl Kernel for StreamCommunication {
 
     fn start(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let inputs = (0..context.inputs().len()).map(|index| outputs.input(context, index).read_bytes());
-        let request = self.0.begin(&descs(context, 0), inputs, 0)?;
+        let request = self.0.request(&descs(context, 0))?;
+        request.fill(inputs)?;
+        self.0.comm.submit(&request, 0)?;
         if request.attach(done, context.kept_stop()) { Ok(()) } else { done.done(request.deliver(outputs)) }
     }
 }
@@ -246,12 +252,14 @@ impl Kernel for BeginCommunication {
     }
 
     fn num_outputs(&self) -> usize {
-        1
+        self.0.num_begun()
     }
 
     fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
-        self.0.outputs(inputs)?;
-        Ok(vec![Desc::new(dtype::S64, &[1])])
+        let mut outputs = self.0.outputs(inputs)?;
+        outputs.truncate(self.0.num_begun() - 1);
+        outputs.insert(0, Desc::new(dtype::S64, &[1]));
+        Ok(outputs)
     }
 
     fn effects(&self) -> &[Effect] {
@@ -266,12 +274,22 @@ impl Kernel for BeginCommunication {
         Some(&*self.0)
     }
 
-    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+    fn compute(&self, context: &KernelContext<'_>, mut outputs: Outputs<'_>) -> Result<()> {
         let run = std::ptr::from_ref(context.stop()).addr();
+        let request = self.0.request(&descs(context, 0))?;
         let inputs = (0..context.inputs().len()).map(|index| context.input(index).read_bytes());
-        let request = self.0.begin(&descs(context, 0), inputs, run)?;
+        let values = context.values();
+        let place = |view: &View| values?.find(view.data(), view.bytes());
+        let lent = match context.inputs() {
+            [input] => [place(input), outputs.views().get(1).and_then(place)],
+            _ => [None, outputs.views().get(1).and_then(place)],
+        };
+        // SAFETY: inputs and places of a first half are the operation's until the second half is over (`Halves`), or
+        // for good if the run ends before: the memory goes to no other run while the request keeps it.
+        unsafe { request.fill_or_lend(inputs, values, lent)? };
+        self.0.comm.submit(&request, run)?;
         let ticket = self.0.comm.ticket(request);
-        outputs.only().write::<i64>()[0] = ticket as i64;
+        outputs.get(0).write::<i64>()[0] = ticket as i64;
         Ok(())
     }
 }
@@ -285,7 +303,7 @@ impl Kernel for EndCommunication {
     }
 
     fn num_inputs(&self) -> usize {
-        self.0.num_inputs() + 1
+        self.0.num_begun() + self.0.num_inputs()
     }
 
     fn num_outputs(&self) -> usize {
@@ -293,7 +311,11 @@ impl Kernel for EndCommunication {
     }
 
     fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
-        self.0.outputs(&inputs[1..])
+        self.0.outputs(&inputs[self.0.num_begun()..])
+    }
+
+    fn in_place(&self) -> bool {
+        true
     }
 
     fn is_relied_on(&self) -> bool {
@@ -309,7 +331,7 @@ impl Kernel for EndCommunication {
     }
 
     fn start(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
-        let ticket = context.input(0).read::<i64>()[0];
+        let ticket = outputs.input(context, self.0.num_begun() - 1).read::<i64>()[0];
         let request = usize::try_from(ticket).ok().and_then(|ticket| self.0.comm.of_ticket(ticket));
         let request = request.ok_or_else(|| Error::internal(format!("no communication has ticket {ticket}")))?;
         if request.attach(done, context.kept_stop()) { Ok(()) } else { done.done(request.deliver(outputs)) }

@@ -11,10 +11,13 @@
 //! The stage is under a lock, and each use of the memory looks at it: that is what makes the slices sound.
 
 use super::algorithm::{Phase, Procedure, Wanted};
+use super::staging::Staging;
 use crate::base::{Error, Result};
 use crate::comm::reduce::fold;
 use crate::kernel::{Completion, KernelContext, Outputs, Rest, Stop};
+use crate::memory::MemoryBlock;
 use crate::sync::Mutex;
+use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +32,8 @@ enum Stage {
 /// Its stage, its result, and the call that is told.
 struct Fate {
     stage: Stage,
+    /// The values of a run, if the operation uses some of them where they are: kept until nobody can.
+    values: Option<Arc<MemoryBlock>>,
     result: Result<()>,
     completion: Option<Completion>,
     stop: Option<Arc<Stop>>,
@@ -62,7 +67,7 @@ fn misused(stage: Stage) -> Error {
 
 impl Request {
     pub fn new(wanted: Wanted, label: String, procedure: Procedure, home: &Arc<SpareRequests>) -> Arc<Request> {
-        let fate = Fate { stage: Stage::Idle, result: Ok(()), completion: None, stop: None };
+        let fate = Fate { stage: Stage::Idle, values: None, result: Ok(()), completion: None, stop: None };
         Arc::new(Request { wanted, label, procedure, fate: Mutex::new(fate), home: Arc::downgrade(home) })
     }
 
@@ -76,9 +81,37 @@ impl Request {
 
     /// Takes the inputs, one behind the other.
     pub fn fill<'i>(&self, inputs: impl Iterator<Item = &'i [u8]>) -> Result<()> {
+        // SAFETY: nothing is lent.
+        unsafe { self.fill_or_lend(inputs, None, [None, None]) }
+    }
+
+    /// Takes the inputs, or uses them where they are in the values of a run; so for the output.
+    ///
+    /// # Safety
+    /// Until it is delivered, nobody writes the first of these ranges of `values`, and nobody else uses the second one.
+    pub unsafe fn fill_or_lend<'i>(
+        &self,
+        inputs: impl Iterator<Item = &'i [u8]>,
+        values: Option<&Arc<MemoryBlock>>,
+        [input, output]: [Option<Range<usize>>; 2],
+    ) -> Result<()> {
         let mut fate = self.fate.lock();
         if fate.stage != Stage::Idle {
             return Err(misused(fate.stage));
+        }
+        let (send, recv) = (&self.procedure.send.block, &self.procedure.recv.block);
+        let lend = |range: Option<Range<usize>>, block: &Staging| -> Result<bool> {
+            let range = range.filter(|range| range.len() == block.bytes());
+            let Some((values, range)) = values.zip(range) else { return block.use_own().map(|()| false) };
+            block.stand_for(values, &range);
+            Ok(true)
+        };
+        let is_lent = lend(input, send)?;
+        let has_lent = (!Arc::ptr_eq(send, recv) && lend(output, recv)?) || is_lent;
+        fate.values = values.filter(|_| has_lent).cloned();
+        if is_lent {
+            fate.stage = Stage::Filled;
+            return Ok(());
         }
         let (part, mut at) = (&self.procedure.send, self.procedure.send.bytes.start);
         for input in inputs {
@@ -126,6 +159,9 @@ impl Request {
     pub fn end(&self, result: Result<()>, is_lost: bool) -> Option<Completion> {
         let mut fate = self.fate.lock();
         fate.stage = if is_lost { Stage::Lost } else { Stage::Over };
+        if result.is_err() && !is_lost {
+            fate.values = None;
+        }
         fate.result = result;
         fate.stop = None;
         fate.completion.take()
@@ -183,12 +219,16 @@ impl Request {
                 let mut output = outputs.get(index);
                 let end = at + output.len();
                 assert!(end <= part.bytes.end, "outputs of {end} bytes of {:?}", part.bytes);
-                // SAFETY: OVER, under the lock: nobody else has the memory.
-                output.write_bytes().copy_from_slice(unsafe { part.block.slice(&(at..end)) });
+                let from = at..end;
+                let output = output.write_bytes();
+                if !std::ptr::eq(output.as_ptr(), part.block.at(&from)) {
+                    // SAFETY: OVER, under the lock: nobody else has the memory; and it is not the output's.
+                    output.copy_from_slice(unsafe { part.block.slice(&from) });
+                }
                 at = end;
             }
         }
-        fate.stage = Stage::Idle;
+        (fate.stage, fate.values) = (Stage::Idle, None);
         drop(fate);
         if let Some(home) = self.home.upgrade() {
             home.0.lock().push(Arc::clone(self));

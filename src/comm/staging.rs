@@ -1,46 +1,77 @@
-//! Memory between the tensors of a call and the transport.
+//! Memory that a transport reads and writes.
 //!
-//! An operation's inputs are copied here when it begins, and its outputs are copied from here when it is over.
-//! So a transport that was given up, and that may read and write for a while yet, touches no tensor and no memory of a
-//! later run: the memory is kept for good.
+//! A block is memory of the operation's own, or stands for the memory of a value of a run. Then nothing is copied, and
+//! the run's memory is kept with the operation (`Request`). In its own memory an operation copies its inputs when it
+//! begins, and its outputs from there when it is over. Either way a transport that was given up, and that may read and
+//! write for a while yet, touches no tensor of the host's and no memory of a later run: what it has is kept for good.
 
 use crate::base::Result;
-use crate::memory::AlignedBuffer;
+use crate::memory::{AlignedBuffer, MemoryBlock};
+use crate::sync::OnceLock;
 use std::ops::Range;
+use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// Bytes with an address that stays.
+/// Bytes with an address that stays while an operation has them.
 #[derive(Debug)]
-pub struct Staging(AlignedBuffer);
+pub struct Staging {
+    bytes: usize,
+    /// ORDERING: Relaxed; it changes under the request's lock, before the request is handed to the driver.
+    at: AtomicPtr<u8>,
+    own: OnceLock<AlignedBuffer>,
+}
 
 impl Staging {
-    pub fn new(bytes: usize) -> Result<Staging> {
-        AlignedBuffer::zeroed(bytes, "the memory of a communication").map(Staging)
+    /// Without memory yet: `use_own` or `stand_for` comes before the first use.
+    pub fn new(bytes: usize) -> Staging {
+        Staging { bytes, at: AtomicPtr::default(), own: OnceLock::new() }
     }
 
     pub fn bytes(&self) -> usize {
-        self.0.bytes()
+        self.bytes
+    }
+
+    /// From here on it is memory of its own.
+    pub fn use_own(&self) -> Result<()> {
+        let own = match self.own.get() {
+            Some(own) => own,
+            None => {
+                let _ = self.own.set(AlignedBuffer::zeroed(self.bytes, "the memory of a communication")?);
+                return self.use_own();
+            }
+        };
+        self.at.store(own.at(0), Relaxed);
+        Ok(())
+    }
+
+    /// From here on it is these bytes of a run's values.
+    pub fn stand_for(&self, values: &MemoryBlock, range: &Range<usize>) {
+        assert!(range.len() == self.bytes && range.end <= values.bytes(), "{range:?} for {} bytes", self.bytes);
+        self.at.store(values.at(range.start), Relaxed);
     }
 
     /// The address of a range, which is inside.
     pub fn at(&self, range: &Range<usize>) -> *mut u8 {
-        assert!(range.start <= range.end && range.end <= self.0.bytes(), "{range:?} of {} bytes", self.0.bytes());
-        self.0.at(range.start)
+        assert!(range.start <= range.end && range.end <= self.bytes, "{range:?} of {} bytes", self.bytes);
+        let at = self.at.load(Relaxed);
+        assert!(!at.is_null(), "a block without memory");
+        at.wrapping_add(range.start)
     }
 
     /// The bytes of a range.
     ///
     /// # Safety
     /// Nothing writes them while the result lives: no operation that receives there is open, and no other thread has
-    /// the right to `bytes_mut`.
+    /// the right to `slice_mut`. What it stands for is alive.
     pub unsafe fn slice(&self, range: &Range<usize>) -> &[u8] {
-        // SAFETY: inside of the buffer (`at`), initialised from the beginning; the rest is demanded of the caller.
+        // SAFETY: inside of the block (`at`), whose bytes are initialised from the beginning; the rest is demanded of
+        // the caller.
         unsafe { std::slice::from_raw_parts(self.at(range), range.len()) }
     }
 
     /// The same for writing.
     ///
     /// # Safety
-    /// Nothing else reads or writes them while the result lives.
+    /// Nothing else reads or writes them while the result lives. What it stands for is alive.
     #[allow(clippy::mut_from_ref, reason = "the caller vouches for it")]
     pub unsafe fn slice_mut(&self, range: &Range<usize>) -> &mut [u8] {
         // SAFETY: as above.

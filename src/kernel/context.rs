@@ -41,7 +41,7 @@
 use super::Stop;
 use crate::base::object::tag;
 use crate::base::{Code, Desc, Error, Ref, Result, process};
-use crate::memory::{Bytes, BytesMut, Parts, View, overlaps};
+use crate::memory::{Bytes, BytesMut, MemoryBlock, Parts, View, overlaps};
 use crate::sync::{Claim, Mailbox, Mutex};
 use crate::threadpool::{self, BoxBody, Epilogue, Grid, Span, ThreadPool};
 use std::any::Any;
@@ -110,6 +110,11 @@ pub type Frame = dyn Any + Send + Sync;
 /// Services of a run for its calls, besides tensors.
 pub trait RunContext: Sync {
     fn frame(&self) -> Option<&Arc<Frame>>;
+
+    /// The memory of the run's values. Whoever keeps it keeps it from later runs.
+    fn values(&self) -> Option<&Arc<MemoryBlock>> {
+        None
+    }
 
     /// Whether the call has shapes that were unknown at compile time.
     fn is_open(&self) -> bool {
@@ -188,6 +193,12 @@ impl<'a> KernelContext<'a> {
     /// Whether the call has shapes that were unknown at compile time.
     pub fn is_open(&self) -> bool {
         self.run.is_some_and(|run| run.is_open())
+    }
+
+    /// The memory of the run's values. The run's own inputs and outputs, constants and values of open shapes are
+    /// elsewhere.
+    pub fn values(&self) -> Option<&Arc<MemoryBlock>> {
+        self.run?.values()
     }
 
     /// The run's device state; `None` if the run has none of this type.

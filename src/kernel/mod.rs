@@ -182,9 +182,10 @@ pub trait Kernel: Send + Sync {
 
 /// A kernel that begins its work in one node, and ends it in another one.
 pub struct Halves {
-    /// Takes the inputs, and gives a ticket, one s64. It has the effects of the whole.
+    /// Takes the inputs, and gives a ticket, one s64, and possibly the places of results. It has the effects of the
+    /// whole. Its inputs and places are the operation's until `end` is over.
     pub begin: Arc<dyn Kernel>,
-    /// Takes the ticket and the inputs, and gives the outputs.
+    /// Takes the places, the ticket and the inputs, and gives the outputs.
     pub end: Arc<dyn Kernel>,
     /// Its beginnings follow one another, in the order in which they were added, with those of the same number.
     pub order: u64,

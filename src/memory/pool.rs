@@ -15,6 +15,7 @@ use super::stream_cache::{Last, Note, Progress, SHARED, StreamCaches};
 use super::tag::Tag;
 use crate::base::Result;
 use crate::sync::{Mutex, fork};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Settings of a pool.
@@ -416,6 +417,13 @@ impl MemoryBlock {
     pub fn at(&self, offset: usize) -> *mut u8 {
         assert!(offset <= self.bytes, "offset {offset} in a block of {} bytes", self.bytes);
         self.data().wrapping_add(offset)
+    }
+
+    /// Where these bytes are in it; `None` if they are not.
+    pub fn find(&self, data: *const u8, bytes: usize) -> Option<Range<usize>> {
+        let start = data.addr().checked_sub(self.address)?;
+        let end = start.checked_add(bytes)?;
+        (end <= self.bytes).then_some(start..end)
     }
 }
 

@@ -5,6 +5,7 @@
 mod kit;
 
 mod ends;
+mod lent;
 mod operations;
 mod programs;
 

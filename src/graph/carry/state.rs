@@ -110,7 +110,8 @@ pub struct RunState {
     pub(in crate::graph) began: Began,
     /// The run's inputs, then its outputs.
     given: Box<[AtomicPtr<u8>]>,
-    _arena: MemoryBlock,
+    /// A communication that the transport has not given back keeps it (`RunPool::give_state`).
+    pub(in crate::graph) arena: Arc<MemoryBlock>,
     /// Its device memory and streams.
     pub(in crate::graph) frame: Option<Arc<Frame>>,
     scratch: Box<[(MemoryBlock, usize)]>,
@@ -197,7 +198,8 @@ impl RunState {
         let number = compiled.admission.as_ref().map_or(0, |admission| u64::from(admission.number));
         let name = &plan.name;
         let memory = plan.engines[0].memory();
-        let arena = memory.allocate(plan.arena_bytes, Tag::text(format!("values of program '{name}'")))?;
+        let arena =
+            memory.allocate(plan.arena_bytes, Tag::text(format!("values of program '{name}'"))).map(Arc::new)?;
         let mut args = Vec::new();
         args.try_reserve_exact(plan.args.len())
             .map_err(|_| Error::exhausted("a run's arguments", plan.args.len() * size_of::<View>()))?;
@@ -239,7 +241,7 @@ impl RunState {
                 AtomicPtr::new(std::ptr::null_mut())
             })?,
             began: Began::default(),
-            _arena: arena,
+            arena,
             frame: frame.clone(),
             scratch,
             open_scratch: heap::filled(plan.dynamics.nodes.len(), "a run's scratch", || {
@@ -477,6 +479,10 @@ impl RunState {
 impl RunContext for RunState {
     fn frame(&self) -> Option<&Arc<Frame>> {
         self.frame.as_ref()
+    }
+
+    fn values(&self) -> Option<&Arc<MemoryBlock>> {
+        Some(&self.arena)
     }
 }
 

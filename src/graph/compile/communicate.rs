@@ -95,18 +95,19 @@ impl Pass {
                         inputs: inputs.iter().map(|&value| *verified.desc(value)).collect(),
                         after: Vec::new(),
                     });
-                    let begin = new.nodes.len();
+                    let (begin, begun) = (new.nodes.len(), halves.begin.num_outputs());
                     new.nodes.push(Node {
                         name: Name::from(format!("{} (begin)", node.name).as_str()),
                         body: NodeBody::Kernel {
                             kernel: kernel.with_kernel(halves.begin)?,
                             inputs: inputs.clone(),
-                            num_outputs: 1,
+                            num_outputs: begun,
                         },
                         after: node.after.clone(),
                     });
-                    let ticket: Value = (begin, 0);
-                    let inputs = std::iter::once(ticket).chain(inputs.iter().copied()).collect();
+                    // The places first: an output takes over the first input that it can.
+                    let begun = (0..begun).rev().map(|output| -> Value { (begin, output) });
+                    let inputs = begun.chain(inputs.iter().copied()).collect();
                     let num_outputs = halves.end.num_outputs();
                     let end = kernel.with_kernel(halves.end)?;
                     new.nodes[index].body = NodeBody::Kernel { kernel: end, inputs, num_outputs };

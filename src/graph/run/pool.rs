@@ -11,6 +11,7 @@ use crate::graph::carry::state::RunState;
 use crate::graph::plan::Plan;
 use crate::sync::Mailbox;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering::Acquire, fence};
 
 /// States that are kept for later runs.
 const KEPT_STATES: usize = 32;
@@ -107,11 +108,17 @@ impl RunPool {
         }
     }
 
-    /// Keeps a state of `take_state` for a later run, if it has a home.
+    /// Keeps a state of `take_state` for a later run, if it has a home and its memory to itself.
     #[inline]
     pub fn give_state(&self, state: Arc<RunState>) {
         if let Some(home) = state.home {
-            self.states[home].give_back(state);
+            let users = Arc::strong_count(&state.arena);
+            // ORDERING: Acquire pairs with the Release of the last other drop: what that user did comes before.
+            fence(Acquire);
+            match users {
+                1 => self.states[home].give_back(state),
+                _ => self.states[home].vacate(),
+            }
         }
     }
 }

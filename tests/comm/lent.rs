@@ -1,0 +1,194 @@
+//! Operations use the values of a run where they are, and nothing of the host's; and what a transport that was given up
+//! still writes meets no later run.
+
+use super::*;
+use kit::integers::Builder;
+use kit::run::{on, run};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
+use weir_core::base::{Code, Desc};
+use weir_core::graph::ValueId;
+use weir_core::kernel::{KernelContext, Outputs};
+
+/// One rank that does as it is told: its sums are its inputs, and may never be over.
+struct Alone {
+    info: TransportInfo,
+    is_stuck: AtomicBool,
+    sent: AtomicPtr<u8>,
+    received: AtomicPtr<u8>,
+}
+
+impl Alone {
+    fn create() -> Arc<Alone> {
+        let mut info = LocalTransport::create(1).remove(0).info().clone();
+        info.flags &= !(weir_comm_flags::WEIR_COMM_ABORT_RELEASES as u64);
+        info.has_control = false;
+        Arc::new(Alone {
+            info,
+            is_stuck: AtomicBool::new(false),
+            sent: AtomicPtr::default(),
+            received: AtomicPtr::default(),
+        })
+    }
+
+    /// As MPI does after an operation was given up.
+    fn writes_late(&self) {
+        // SAFETY: four bytes of an operation that was never over, which are the transport's for good.
+        unsafe { self.received.load(SeqCst).cast::<i32>().write(0x6e6e_6e6e) };
+    }
+}
+
+impl Transport for Alone {
+    fn info(&self) -> &TransportInfo {
+        &self.info
+    }
+    fn start(&self, operation: &CommOperation) -> Result<Token, TransportFailure> {
+        let [from, to] = [&operation.send, &operation.recv]
+            .map(|part| part.as_ref().map(|part| part.block.at(&part.bytes)).unwrap());
+        // SAFETY: both parts are the operation's, and of one size.
+        unsafe { to.copy_from(from, operation.recv.as_ref().unwrap().bytes.len()) };
+        self.sent.store(from, SeqCst);
+        self.received.store(to, SeqCst);
+        Ok(Token(1))
+    }
+    fn test(&self, _: Token) -> Result<bool, TransportFailure> {
+        Ok(!self.is_stuck.load(SeqCst))
+    }
+    fn control_send(&self, _: usize, _: &Message) -> Result<(), TransportFailure> {
+        Ok(())
+    }
+    fn control_poll(&self) -> Result<Option<(usize, Message)>, TransportFailure> {
+        Ok(None)
+    }
+    fn abort(&self) {}
+    fn duplicate(&self) -> Result<Arc<dyn Transport>> {
+        unreachable!()
+    }
+    fn split(&self, _: i32, _: i32) -> Result<Option<Arc<dyn Transport>>> {
+        unreachable!()
+    }
+    fn recover(&self) -> Result<Arc<dyn Transport>> {
+        unreachable!()
+    }
+}
+
+/// Hands on its input, and tells where it found it and where it has put it.
+struct Spy(Arc<Mutex<Vec<[usize; 2]>>>);
+
+impl Kernel for Spy {
+    fn name(&self) -> &str {
+        "spy"
+    }
+    fn num_inputs(&self) -> usize {
+        1
+    }
+    fn num_outputs(&self) -> usize {
+        1
+    }
+    fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+        Ok(inputs.to_vec())
+    }
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        let places = [context.inputs()[0].data().addr(), context.output_data(0).addr()];
+        self.0.lock().unwrap().push(places);
+        let value = context.input(0).read_integer();
+        outputs.only().write_integer(value);
+        Ok(())
+    }
+}
+
+fn spy(builder: &mut Builder, of: ValueId, seen: &Arc<Mutex<Vec<[usize; 2]>>>) -> ValueId {
+    let kernel: Arc<dyn Kernel> = Arc::new(Spy(Arc::clone(seen)));
+    let kernel = BoundKernel::create(builder.engine.clone(), kernel, &KernelOptions::default()).unwrap();
+    let name = builder.name();
+    builder.graph.add_kernel(&name, kernel, &[of], 1).unwrap().output(0)
+}
+
+fn sum(builder: &mut Builder, comm: &Ref<Communicator>, of: ValueId) -> ValueId {
+    let name = builder.name();
+    builder.graph.add_kernel(&name, kernel(comm, SUM), &[of], 1).unwrap().output(0)
+}
+
+#[test]
+fn values_of_a_run_are_used_where_they_are() {
+    let transport = Alone::create();
+    let comm = Communicator::create(transport.clone(), named("dp")).unwrap();
+    let (mut builder, values) = Builder::of("inside", 1);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let made = spy(&mut builder, values[0], &seen);
+    let summed = sum(&mut builder, &comm, made);
+    let used = spy(&mut builder, summed, &seen);
+    builder.output(used);
+    let program = builder.compile();
+    for round in 0..3 {
+        assert_eq!(run(&program, &[round], &on(None)).unwrap(), [round]);
+        let seen = std::mem::take(&mut *seen.lock().unwrap());
+        assert_eq!(seen[0][1], transport.sent.load(SeqCst).addr(), "the input is where its maker has put it");
+        assert_eq!(seen[1][0], transport.received.load(SeqCst).addr(), "the output is where its reader finds it");
+    }
+}
+
+/// The same operation on the run's own input and output: they may end with the run, so they are copied.
+#[test]
+fn tensors_of_the_host_are_not_lent() {
+    let transport = Alone::create();
+    let comm = Communicator::create(transport.clone(), named("dp")).unwrap();
+    let (mut builder, values) = Builder::of("outside", 1);
+    let summed = sum(&mut builder, &comm, values[0]);
+    builder.output(summed);
+    let program = builder.compile();
+    let [input, output] = [7, 0].map(|value| kit::run::tensor(&builder.engine, value));
+    kit::run::execute(&program, &[input.clone()], &[output.clone()], &on(None)).unwrap();
+    assert_eq!(kit::run::integer(&output), 7);
+    let own = [&input, &output].map(|tensor| tensor.view().data().addr());
+    assert!(!own.contains(&transport.sent.load(SeqCst).addr()));
+    assert!(!own.contains(&transport.received.load(SeqCst).addr()));
+}
+
+/// A run that fails leaves its values to the transport. What follows has memory of its own, whatever is written late.
+#[test]
+fn a_late_write_meets_no_later_run() {
+    for _ in 0..20 {
+        let transport = Alone::create();
+        let options = CommOptions { limit_ns: 2_000_000, ..named("dp") };
+        let comm = Communicator::create(transport.clone(), options).unwrap();
+        let (mut builder, values) = Builder::of("either", 2);
+        let with = {
+            let (mut inner, values) = Builder::of("with", 1);
+            let made = inner.op(&[values[0]], |x| x[0] + 1);
+            let summed = sum(&mut inner, &comm, made);
+            let used = inner.op(&[summed], |x| x[0] + 1);
+            inner.output(used);
+            inner.graph
+        };
+        let without = {
+            let (mut inner, values) = Builder::of("without", 1);
+            // Many values, all of which are there while the transport writes.
+            let many: Vec<ValueId> = (0..8).map(|i| inner.op(&[values[0]], move |x| x[0] + i)).collect();
+            let late = transport.clone();
+            let written = inner.op(&many, move |x| {
+                if !late.received.load(SeqCst).is_null() {
+                    late.writes_late();
+                }
+                x.iter().sum()
+            });
+            let all: Vec<ValueId> = many.into_iter().chain([written]).collect();
+            let total = inner.op(&all, |x| x.iter().sum());
+            inner.output(total);
+            inner.graph
+        };
+        let cond = builder.graph.add_cond("cond", values[0], &with, &without, &[values[1]]).unwrap();
+        builder.output(cond.output(0));
+        let program = builder.compile();
+        let expected = 2 * (0..8).map(|i| 5 + i).sum::<i32>();
+        assert_eq!(run(&program, &[0, 5], &on(None)).unwrap(), [expected]);
+        assert_eq!(run(&program, &[1, 5], &on(None)).unwrap(), [7]);
+        transport.is_stuck.store(true, SeqCst);
+        let error = run(&program, &[1, 5], &on(None)).unwrap_err();
+        assert_eq!(error.code(), Code::DeadlineExceeded, "{error:?}");
+        assert!(comm.figures().quarantined_bytes > 0);
+        for _ in 0..3 {
+            assert_eq!(run(&program, &[0, 5], &on(None)).unwrap(), [expected]);
+        }
+    }
+}
