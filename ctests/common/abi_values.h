@@ -513,6 +513,7 @@ VALUE(WEIR_COMM_ABORT_RELEASES, 4);
 VALUE(WEIR_COMM_NEEDS_PROGRESS, 8);
 VALUE(WEIR_COMM_OWN_THREAD, 1);
 VALUE(WEIR_COMM_CHECKED, 2);
+VALUE(WEIR_COMM_TENSORS_STAY, 4);
 /* clang-format on */
 
 /* Integers that stand for enumerators keep their width. */

@@ -111,7 +111,14 @@ typedef enum weir_comm_option_flags {
    * used: ranks that do different operations, in another order, or in branches that only some of them take, fail
    * with the names of both. Requires control_send and control_poll.
    */
-  WEIR_COMM_CHECKED = 2
+  WEIR_COMM_CHECKED = 2,
+  /**
+   * Operations use the tensors of stream calls and of runs where they are: nothing is copied. You promise that their
+   * memory stays valid as long as the transport lives, and for good if it has no WEIR_COMM_ABORT_RELEASES: after a
+   * failure the transport may still read inputs and write outputs, at any time. Without it those tensors are
+   * copied. Values inside of a run need no such promise.
+   */
+  WEIR_COMM_TENSORS_STAY = 4
 } weir_comm_option_flags;
 
 /** Ranks that exchange values over a transport of the host's (weir/comm.h). Shared: create, retain, release. */

@@ -1979,7 +1979,8 @@ typedef enum weir_comm_flags {
 } weir_comm_flags;
 typedef enum weir_comm_option_flags {
   WEIR_COMM_OWN_THREAD = 1,
-  WEIR_COMM_CHECKED = 2
+  WEIR_COMM_CHECKED = 2,
+  WEIR_COMM_TENSORS_STAY = 4
 } weir_comm_option_flags;
 typedef struct weir_comm weir_comm;
 typedef struct weir_comm_transport_info {

@@ -182,6 +182,11 @@ fn descs(context: &KernelContext<'_>, from: usize) -> Vec<Desc> {
     context.inputs()[from..].iter().map(|view| *view.desc()).collect()
 }
 
+/// A tensor in one piece, which a bucket is not.
+fn only(views: &[View]) -> Option<&View> {
+    if let [view] = views { Some(view) } else { None }
+}
+
 /// On a stream.
 pub struct StreamCommunication(pub Arc<Communication>);
 
@@ -233,7 +238,14 @@ impl Kernel for StreamCommunication {
     fn start(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let inputs = (0..context.inputs().len()).map(|index| outputs.input(context, index).read_bytes());
         let request = self.0.request(&descs(context, 0))?;
-        request.fill(inputs)?;
+        if self.0.comm.options().do_tensors_stay {
+            let lent = [only(context.inputs()), only(outputs.views())];
+            // SAFETY: the call has its tensors until it is over, and the host has promised the rest
+            // (`WEIR_COMM_TENSORS_STAY`).
+            unsafe { request.fill_or_lend(inputs, lent, None)? };
+        } else {
+            request.fill(inputs)?;
+        }
         self.0.comm.submit(&request, 0)?;
         if request.attach(done, context.kept_stop()) { Ok(()) } else { done.done(request.deliver(outputs)) }
     }
@@ -278,15 +290,16 @@ impl Kernel for BeginCommunication {
         let run = std::ptr::from_ref(context.stop()).addr();
         let request = self.0.request(&descs(context, 0))?;
         let inputs = (0..context.inputs().len()).map(|index| context.input(index).read_bytes());
-        let values = context.values();
-        let place = |view: &View| values?.find(view.data(), view.bytes());
-        let lent = match context.inputs() {
-            [input] => [place(input), outputs.views().get(1).and_then(place)],
-            _ => [None, outputs.views().get(1).and_then(place)],
+        let (values, do_tensors_stay) = (context.values(), self.0.comm.options().do_tensors_stay);
+        let stays = |view: &&View| {
+            let is_value = values.is_some_and(|values| values.holds(view.data(), view.bytes()));
+            is_value || (do_tensors_stay && context.is_hosts(view))
         };
-        // SAFETY: inputs and places of a first half are the operation's until the second half is over (`Halves`), or
-        // for good if the run ends before: the memory goes to no other run while the request keeps it.
-        unsafe { request.fill_or_lend(inputs, values, lent)? };
+        let lent = [only(context.inputs()).filter(stays), outputs.views().get(1).filter(stays)];
+        // SAFETY: inputs and places of a first half are the operation's until the second half is over (`Halves`). If
+        // the run ends before, values go to no other run, and the host has promised the rest
+        // (`WEIR_COMM_TENSORS_STAY`).
+        unsafe { request.fill_or_lend(inputs, lent, values)? };
         self.0.comm.submit(&request, run)?;
         let ticket = self.0.comm.ticket(request);
         outputs.get(0).write::<i64>()[0] = ticket as i64;

@@ -7,6 +7,8 @@ pub struct CommOptions {
     pub name: String,
     pub has_thread: bool,
     pub is_checked: bool,
+    /// The host's tensors are valid as long as the transport may use them.
+    pub do_tensors_stay: bool,
     /// 0 = none.
     pub limit_ns: u64,
 }

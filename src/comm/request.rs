@@ -15,9 +15,8 @@ use super::staging::Staging;
 use crate::base::{Error, Result};
 use crate::comm::reduce::fold;
 use crate::kernel::{Completion, KernelContext, Outputs, Rest, Stop};
-use crate::memory::MemoryBlock;
+use crate::memory::{MemoryBlock, View};
 use crate::sync::Mutex;
-use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,29 +81,29 @@ impl Request {
     /// Takes the inputs, one behind the other.
     pub fn fill<'i>(&self, inputs: impl Iterator<Item = &'i [u8]>) -> Result<()> {
         // SAFETY: nothing is lent.
-        unsafe { self.fill_or_lend(inputs, None, [None, None]) }
+        unsafe { self.fill_or_lend(inputs, [None, None], None) }
     }
 
-    /// Takes the inputs, or uses them where they are in the values of a run; so for the output.
+    /// Takes the inputs, or uses the one input where it is; so for the one output. Keeps the memory of a run's values
+    /// until the operation is over, or for good.
     ///
     /// # Safety
-    /// Until it is delivered, nobody writes the first of these ranges of `values`, and nobody else uses the second one.
+    /// Until it is delivered, or for good if that never comes, nobody writes the first of the tensors, nobody else uses
+    /// the second one, and their memory is valid, except for that of `values`, which this function sees to.
     pub unsafe fn fill_or_lend<'i>(
         &self,
         inputs: impl Iterator<Item = &'i [u8]>,
+        [input, output]: [Option<&View>; 2],
         values: Option<&Arc<MemoryBlock>>,
-        [input, output]: [Option<Range<usize>>; 2],
     ) -> Result<()> {
         let mut fate = self.fate.lock();
         if fate.stage != Stage::Idle {
             return Err(misused(fate.stage));
         }
         let (send, recv) = (&self.procedure.send.block, &self.procedure.recv.block);
-        let lend = |range: Option<Range<usize>>, block: &Staging| -> Result<bool> {
-            let range = range.filter(|range| range.len() == block.bytes());
-            let Some((values, range)) = values.zip(range) else { return block.use_own().map(|()| false) };
-            block.stand_for(values, &range);
-            Ok(true)
+        let lend = |tensor: Option<&View>, block: &Staging| -> Result<bool> {
+            let is_lent = tensor.is_some_and(|tensor| block.stands_for(tensor));
+            if is_lent { Ok(true) } else { block.use_own().map(|()| false) }
         };
         let is_lent = lend(input, send)?;
         let has_lent = (!Arc::ptr_eq(send, recv) && lend(output, recv)?) || is_lent;

@@ -1,12 +1,12 @@
 //! Memory that a transport reads and writes.
 //!
-//! A block is memory of the operation's own, or stands for the memory of a value of a run. Then nothing is copied, and
-//! the run's memory is kept with the operation (`Request`). In its own memory an operation copies its inputs when it
-//! begins, and its outputs from there when it is over. Either way a transport that was given up, and that may read and
-//! write for a while yet, touches no tensor of the host's and no memory of a later run: what it has is kept for good.
+//! A block is memory of the operation's own, or stands for a tensor. Then nothing is copied: the tensor is a value of a
+//! run, whose memory the operation keeps (`Request`), or the host has promised that it stays. Into its own memory an
+//! operation copies its inputs when it begins, and its outputs from there when it is over. Either way a transport that
+//! was given up, and that may read and write for a while yet, touches nothing of a later run: what it has is kept.
 
 use crate::base::Result;
-use crate::memory::{AlignedBuffer, MemoryBlock};
+use crate::memory::{AlignedBuffer, View};
 use crate::sync::OnceLock;
 use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
@@ -21,7 +21,7 @@ pub struct Staging {
 }
 
 impl Staging {
-    /// Without memory yet: `use_own` or `stand_for` comes before the first use.
+    /// Without memory yet: `use_own` or `stands_for` comes before the first use.
     pub fn new(bytes: usize) -> Staging {
         Staging { bytes, at: AtomicPtr::default(), own: OnceLock::new() }
     }
@@ -43,10 +43,13 @@ impl Staging {
         Ok(())
     }
 
-    /// From here on it is these bytes of a run's values.
-    pub fn stand_for(&self, values: &MemoryBlock, range: &Range<usize>) {
-        assert!(range.len() == self.bytes && range.end <= values.bytes(), "{range:?} for {} bytes", self.bytes);
-        self.at.store(values.at(range.start), Relaxed);
+    /// From here on it is the memory of this tensor, if that is as large.
+    pub fn stands_for(&self, tensor: &View) -> bool {
+        let is_fit = tensor.bytes() == self.bytes && !tensor.data().is_null();
+        if is_fit {
+            self.at.store(tensor.data(), Relaxed);
+        }
+        is_fit
     }
 
     /// The address of a range, which is inside.

@@ -30,15 +30,17 @@ const MOST_LOCAL: i32 = 4096;
 unsafe fn read_options(options: *const weir_comm_options) -> Result<CommOptions> {
     const OWN_THREAD: u64 = weir_comm_option_flags::WEIR_COMM_OWN_THREAD as u64;
     const CHECKED: u64 = weir_comm_option_flags::WEIR_COMM_CHECKED as u64;
+    const TENSORS_STAY: u64 = weir_comm_option_flags::WEIR_COMM_TENSORS_STAY as u64;
     // SAFETY: as demanded of the caller.
     let options = unsafe { versioned::read_or_zero(options, "options")? };
-    let bits = flags(options.flags, OWN_THREAD | CHECKED, "options->flags")?;
+    let bits = flags(options.flags, OWN_THREAD | CHECKED | TENSORS_STAY, "options->flags")?;
     // SAFETY: as demanded of the caller.
     let name = unsafe { if options.name.is_null() { "comm" } else { string(options.name, "options->name")? } };
     Ok(CommOptions {
         name: name.to_owned(),
         has_thread: bits & OWN_THREAD != 0,
         is_checked: bits & CHECKED != 0,
+        do_tensors_stay: bits & TENSORS_STAY != 0,
         limit_ns: options.limit_ns,
     })
 }

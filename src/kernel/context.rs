@@ -116,6 +116,11 @@ pub trait RunContext: Sync {
         None
     }
 
+    /// Whether a tensor is one that the host has given to the run.
+    fn is_hosts(&self, _tensor: &View) -> bool {
+        false
+    }
+
     /// Whether the call has shapes that were unknown at compile time.
     fn is_open(&self) -> bool {
         false
@@ -199,6 +204,11 @@ impl<'a> KernelContext<'a> {
     /// elsewhere.
     pub fn values(&self) -> Option<&Arc<MemoryBlock>> {
         self.run?.values()
+    }
+
+    /// Whether a tensor is one that the host has given to the run.
+    pub fn is_hosts(&self, tensor: &View) -> bool {
+        self.run.is_some_and(|run| run.is_hosts(tensor))
     }
 
     /// The run's device state; `None` if the run has none of this type.

@@ -15,7 +15,6 @@ use super::stream_cache::{Last, Note, Progress, SHARED, StreamCaches};
 use super::tag::Tag;
 use crate::base::Result;
 use crate::sync::{Mutex, fork};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Settings of a pool.
@@ -419,11 +418,10 @@ impl MemoryBlock {
         self.data().wrapping_add(offset)
     }
 
-    /// Where these bytes are in it; `None` if they are not.
-    pub fn find(&self, data: *const u8, bytes: usize) -> Option<Range<usize>> {
-        let start = data.addr().checked_sub(self.address)?;
-        let end = start.checked_add(bytes)?;
-        (end <= self.bytes).then_some(start..end)
+    /// Whether these bytes are in it.
+    pub fn holds(&self, data: *const u8, bytes: usize) -> bool {
+        let start = data.addr().checked_sub(self.address);
+        start.and_then(|start| start.checked_add(bytes)).is_some_and(|end| end <= self.bytes)
     }
 }
 

@@ -7,6 +7,7 @@ use kit::run::{on, run};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
 use weir_core::base::{Code, Desc};
+use weir_core::engine::Tensor;
 use weir_core::graph::ValueId;
 use weir_core::kernel::{KernelContext, Outputs};
 
@@ -128,21 +129,43 @@ fn values_of_a_run_are_used_where_they_are() {
     }
 }
 
-/// The same operation on the run's own input and output: they may end with the run, so they are copied.
+/// Where an operation was that took the run's own input and output: whether they are the host's tensors.
+fn uses_hosts(transport: &Alone, tensors: [&Ref<Tensor>; 2]) -> [bool; 2] {
+    let at = |place: &AtomicPtr<u8>, tensor: &Tensor| place.load(SeqCst) == tensor.view().data();
+    [at(&transport.sent, tensors[0]), at(&transport.received, tensors[1])]
+}
+
+/// They may end with the run, so they are copied, unless the host has promised that they stay.
 #[test]
-fn tensors_of_the_host_are_not_lent() {
-    let transport = Alone::create();
-    let comm = Communicator::create(transport.clone(), named("dp")).unwrap();
-    let (mut builder, values) = Builder::of("outside", 1);
-    let summed = sum(&mut builder, &comm, values[0]);
-    builder.output(summed);
-    let program = builder.compile();
-    let [input, output] = [7, 0].map(|value| kit::run::tensor(&builder.engine, value));
-    kit::run::execute(&program, &[input.clone()], &[output.clone()], &on(None)).unwrap();
-    assert_eq!(kit::run::integer(&output), 7);
-    let own = [&input, &output].map(|tensor| tensor.view().data().addr());
-    assert!(!own.contains(&transport.sent.load(SeqCst).addr()));
-    assert!(!own.contains(&transport.received.load(SeqCst).addr()));
+fn tensors_of_the_host_are_lent_as_promised() {
+    for do_tensors_stay in [false, true] {
+        let transport = Alone::create();
+        let comm = Communicator::create(transport.clone(), CommOptions { do_tensors_stay, ..named("dp") }).unwrap();
+        let (mut builder, values) = Builder::of("direct", 1);
+        let summed = sum(&mut builder, &comm, values[0]);
+        builder.output(summed);
+        let program = builder.compile();
+        let [input, output] = [7, 0].map(|value| kit::run::tensor(&builder.engine, value));
+        let (inputs, outputs) = (std::slice::from_ref(&input), std::slice::from_ref(&output));
+        for _ in 0..2 {
+            kit::run::set_integer(&output, 0);
+            kit::run::execute(&program, inputs, outputs, &on(None)).unwrap();
+            assert_eq!(kit::run::integer(&output), 7);
+            assert_eq!(uses_hosts(&transport, [&input, &output]), [do_tensors_stay; 2]);
+        }
+        // As a node of another program: its input is that program's value.
+        let (mut builder, values) = Builder::of("around", 1);
+        let made = builder.op(&[values[0]], |x| x[0] + 1);
+        let used = builder.graph.add_program("inner", &program, &[made], 1).unwrap().output(0);
+        let last = builder.op(&[used], |x| x[0] + 1);
+        builder.output(last);
+        let around = builder.compile();
+        let seen = transport.sent.load(SeqCst);
+        kit::run::execute(&around, inputs, outputs, &on(None)).unwrap();
+        assert_eq!(kit::run::integer(&output), 9);
+        assert_eq!(uses_hosts(&transport, [&input, &output]), [false; 2]);
+        assert!(do_tensors_stay || transport.sent.load(SeqCst) == seen, "the operation's own memory");
+    }
 }
 
 /// A run that fails leaves its values to the transport. What follows has memory of its own, whatever is written late.

@@ -110,6 +110,8 @@ pub struct RunState {
     pub(in crate::graph) began: Began,
     /// The run's inputs, then its outputs.
     given: Box<[AtomicPtr<u8>]>,
+    /// Whether they are values of a run around this one. As `given`.
+    pub(in crate::graph) is_inside: AtomicBool,
     /// A communication that the transport has not given back keeps it (`RunPool::give_state`).
     pub(in crate::graph) arena: Arc<MemoryBlock>,
     /// Its device memory and streams.
@@ -241,6 +243,7 @@ impl RunState {
                 AtomicPtr::new(std::ptr::null_mut())
             })?,
             began: Began::default(),
+            is_inside: AtomicBool::new(false),
             arena,
             frame: frame.clone(),
             scratch,
@@ -317,6 +320,7 @@ impl RunState {
     /// is over.
     pub(in crate::graph) unsafe fn bind(&self, input: impl Fn(usize) -> *mut u8, output: impl Fn(usize) -> *mut u8) {
         let num_inputs = self.plan().inputs.len();
+        self.is_inside.store(false, Relaxed);
         for (i, given) in self.given.iter().enumerate() {
             // ORDERING: Relaxed; published with the run.
             given.store(if i < num_inputs { input(i) } else { output(i - num_inputs) }, Relaxed);
@@ -483,6 +487,11 @@ impl RunContext for RunState {
 
     fn values(&self) -> Option<&Arc<MemoryBlock>> {
         Some(&self.arena)
+    }
+
+    fn is_hosts(&self, tensor: &View) -> bool {
+        let is_given = || self.given.iter().any(|given| given.load(Relaxed) == tensor.data());
+        !self.is_inside.load(Relaxed) && is_given()
     }
 }
 

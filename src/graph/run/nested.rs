@@ -105,6 +105,7 @@ impl Kernel for Nested {
         let begun = unsafe {
             state.take_shapes(|i| Ok(&inputs[i])).and_then(|()| {
                 state.bind(|i| inputs[i].data(), |o| context.output_data(o));
+                state.is_inside.store(true, Relaxed);
                 state.start_inside(Ref::clone(&self.program) as Arc<dyn StateHome>, context, outputs, done)
             })
         };

@@ -199,6 +199,7 @@ impl RunState {
     ) -> Result<()> {
         // SAFETY: as demanded of the caller.
         unsafe { self.bind(input, output) };
+        self.is_inside.store(true, Relaxed);
         self.obey(Orders::inside(outer.stop).as_ref());
         self.run_inside(pool, outer)
     }
