@@ -4,6 +4,7 @@
  */
 
 #include <weir/comm.h>
+#include <weir/conformance.h>
 
 #include "bad_input.h"
 
@@ -29,6 +30,11 @@ static weir_status test(void *ctx, void *request, int32_t *done) {
     return WEIR_OK;
 }
 
+static void report(void *arg, const weir_conformance_line *line) {
+    (void)arg, (void)line;
+    check_failed(__FILE__, __LINE__, "a check", "reported though it could not be made");
+}
+
 static void rows_of_creation(void) {
     const weir_comm_transport_info fine = {.size = 2, .rank = 1, .ops = 6, .max_tag = 32767};
     const weir_comm_vtable good_vtable = {
@@ -36,12 +42,13 @@ static void rows_of_creation(void) {
     const weir_comm_options good_options = {.struct_size = sizeof good_options};
     weir_comm_vtable vtable = good_vtable;
     weir_comm_options options = good_options, small = {.struct_size = 8};
+    weir_conformance_options checks = {.struct_size = sizeof checks};
     weir_comm *comms[2] = {NULL, NULL};
 
     ROW(weir_comm_create, (NULL, NULL, NULL, NEW(comm)), INVALID, "vtable is NULL");
     ROW(weir_comm_create, (&good_vtable, NULL, NULL, NULL), INVALID, "out_comm is NULL");
     ROW(weir_comm_create, (&good_vtable, NULL, &small, NEW(comm)), INVALID, "options->struct_size is 8");
-    options.flags = 4;
+    options.flags = 8;
     ROW(weir_comm_create, (&good_vtable, NULL, &options, NEW(comm)), INVALID, "options->flags");
     options = good_options;
     options.name = BAD_UTF8;
@@ -82,6 +89,16 @@ static void rows_of_creation(void) {
     told.flags = WEIR_COMM_ONE_THREAD;
     options.flags = WEIR_COMM_OWN_THREAD;
     ROW(weir_comm_create, (&good_vtable, NULL, &options, NEW(comm)), INVALID, "WEIR_COMM_ONE_THREAD");
+    told = fine;
+    ROW(weir_comm_conformance, (&good_vtable, NULL, NULL, report, NULL, NULL), INVALID, "out_failed is NULL");
+    ROW(weir_comm_conformance, (&good_vtable, NULL, NULL, NULL, NULL, &out.i32), INVALID, "report is NULL");
+    ROW(weir_comm_conformance, (NULL, NULL, NULL, report, NULL, &out.i32), INVALID, "vtable is NULL");
+    checks.flags = 1;
+    ROW(weir_comm_conformance, (&good_vtable, NULL, &checks, report, NULL, &out.i32), INVALID,
+        "options->flags has unknown bits");
+    told.size = 0;
+    ROW(weir_comm_conformance, (&good_vtable, NULL, NULL, report, NULL, &out.i32), RANGE, "size is 0");
+    told = fine;
     ROW(weir_comm_create_local, (0, NULL, comms), RANGE, "size is 0, expected 1 to 4096");
     ROW(weir_comm_create_local, (4097, NULL, comms), RANGE, "size is 4097, expected 1 to 4096");
     ROW(weir_comm_create_local, (2, NULL, NULL), INVALID, "out_comms is NULL");

@@ -16,6 +16,7 @@
 #define WEIR_CONFORMANCE_H
 
 #include "../weir.h"
+#include "comm.h"
 
 
 /** @file weir/conformance.h
@@ -38,7 +39,7 @@ extern "C" {
  * in shared objects, and a pool in checking mode (weir_threadpool_options.checking) is asked all the time.
  */
 
-/** The verdict of weir_threadpool_conformance and weir_device_conformance on a clause. */
+/** The verdict of weir_threadpool_conformance, weir_device_conformance and weir_comm_conformance on a clause. */
 typedef enum weir_conformance_verdict_value {
   /** Nothing wrong was seen. */
   WEIR_CONFORMANCE_PASS = 0,
@@ -52,7 +53,10 @@ typedef enum weir_conformance_verdict_value {
   WEIR_CONFORMANCE_NOT_CHECKED = 4
 } weir_conformance_verdict_value;
 
-/** Options of weir_threadpool_conformance and weir_device_conformance. Zero in a member means the default. */
+/**
+ * Options of weir_threadpool_conformance, weir_device_conformance and weir_comm_conformance. Zero in a member means the
+ * default.
+ */
 typedef struct weir_conformance_options {
   /** sizeof(weir_conformance_options) of the caller's header. */
   size_t struct_size;
@@ -69,7 +73,7 @@ typedef struct weir_conformance_options {
   uint32_t flags;
 } weir_conformance_options;
 
-/** The result for one clause of docs/threadpool.md or docs/devices.md. */
+/** The result for one clause of docs/threadpool.md, docs/devices.md or docs/ranks.md. */
 typedef struct weir_conformance_line {
   /** sizeof(weir_conformance_line), set by weir. */
   size_t struct_size;
@@ -128,6 +132,29 @@ weir_status weir_device_conformance(weir_engine_kind kind,
                                     weir_conformance_fn report,
                                     void *report_arg,
                                     int32_t *out_failed);
+
+/**
+ * Checks a transport against docs/ranks.md, and calls `report` once for each clause, in order, and then for notable
+ * properties of the transport. All ranks call it, at the same time and with the same options; each reports what it has
+ * seen. The vtable and ctx are used as by weir_comm_create, but vtable->release is not called. Nothing else may use the
+ * transport meanwhile. An operation that is not over in time ends in a failed clause and not in a hang: its memory is
+ * kept for good, and the clauses behind it are not checked. A function of the vtable that never returns is not
+ * survived.
+ *
+ * Thread safety: any thread; the transport's functions are called in it. Blocking: some seconds, in which the thread
+ * runs and sleeps; on a bad transport one budget (options->budget_ns) more. Ownership: ctx stays the caller's; the
+ * options are copied and may be NULL; report_arg is the caller's. *out_failed is the number of clauses that failed on
+ * this rank. Errors: INVALID_ARGUMENT, OUT_OF_RANGE (those of weir_comm_create; report is NULL; unknown options); the
+ * status of get_info. A broken clause is no error.
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_comm_conformance(const weir_comm_vtable *vtable,
+                                  void *ctx,
+                                  const weir_conformance_options *options,
+                                  weir_conformance_fn report,
+                                  void *report_arg,
+                                  int32_t *out_failed);
 
 /**
  * The first clause of docs/threadpool.md that a pool in checking mode has broken, and how: "H5: parallel_for ran index

@@ -1,4 +1,4 @@
-// Whether pools and devices keep their side of the contract.
+// Whether pools, devices and transports keep their side of the contract.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
 // Not part of weir.hpp: tests include it.
@@ -41,6 +41,15 @@ template <class Report>
 std::int32_t examine_device(weir_engine_kind kind, std::uint32_t index, Report &&report,
                             const weir_conformance_options *options = nullptr) {
     return weir::detail::value<std::int32_t>(weir_device_conformance, kind, index, options,
+                                             detail::call_report<std::remove_reference_t<Report>>,
+                                             static_cast<void *>(std::addressof(report)));
+}
+
+/// The same for a transport between ranks, against docs/ranks.md. All ranks call it.
+template <class Report>
+std::int32_t examine_comm(const weir_comm_vtable &vtable, void *ctx, Report &&report,
+                          const weir_conformance_options *options = nullptr) {
+    return weir::detail::value<std::int32_t>(weir_comm_conformance, &vtable, ctx, options,
                                              detail::call_report<std::remove_reference_t<Report>>,
                                              static_cast<void *>(std::addressof(report)));
 }

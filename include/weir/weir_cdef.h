@@ -2503,6 +2503,12 @@ weir_status weir_device_conformance(weir_engine_kind kind,
                                     weir_conformance_fn report,
                                     void *report_arg,
                                     int32_t *out_failed);
+weir_status weir_comm_conformance(const weir_comm_vtable *vtable,
+                                  void *ctx,
+                                  const weir_conformance_options *options,
+                                  weir_conformance_fn report,
+                                  void *report_arg,
+                                  int32_t *out_failed);
 weir_status weir_threadpool_get_broken_clause(const weir_threadpool *pool,
                                               char *buffer,
                                               size_t capacity,

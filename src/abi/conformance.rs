@@ -1,9 +1,9 @@
-//! The conformance checks: of a host's pool, and of devices.
+//! The conformance checks: of a host's pool, of devices, and of a host's transport between ranks.
 //!
 //! Chapter: Conformance.
 use std::ffi::{c_char, c_void};
 
-/// The verdict of weir_threadpool_conformance and weir_device_conformance on a clause.
+/// The verdict of weir_threadpool_conformance, weir_device_conformance and weir_comm_conformance on a clause.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_conformance_verdict_value {
@@ -19,7 +19,8 @@ pub enum weir_conformance_verdict_value {
     WEIR_CONFORMANCE_NOT_CHECKED = 4,
 }
 
-/// Options of weir_threadpool_conformance and weir_device_conformance. Zero in a member means the default.
+/// Options of weir_threadpool_conformance, weir_device_conformance and weir_comm_conformance. Zero in a member means the
+/// default.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_conformance_options {
@@ -36,7 +37,7 @@ pub struct weir_conformance_options {
     pub flags: u32,
 }
 
-/// The result for one clause of docs/threadpool.md or docs/devices.md.
+/// The result for one clause of docs/threadpool.md, docs/devices.md or docs/ranks.md.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_conformance_line {

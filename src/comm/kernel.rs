@@ -14,7 +14,7 @@ use super::request::{Request, SpareRequests};
 use crate::abi::{weir_comm_op_value as Op, weir_comm_reduction_value as Reduction};
 use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::kernel::{Completion, Effect, Halves, Kernel, KernelContext, Outputs, RunListener};
-use crate::memory::View;
+use crate::memory::{View, overlaps};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -238,7 +238,13 @@ impl Kernel for StreamCommunication {
     fn start(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let inputs = (0..context.inputs().len()).map(|index| outputs.input(context, index).read_bytes());
         let request = self.0.request(&descs(context, 0))?;
-        if self.0.comm.options().do_tensors_stay {
+        let shares_memory = || {
+            let place = |view: &View| (view.data(), view.bytes());
+            let shares = |input: &View| outputs.views().iter().any(|output| overlaps(place(output), place(input)));
+            context.inputs().iter().any(shares)
+        };
+        // A transport takes no memory that it sends from and receives into.
+        if self.0.comm.options().do_tensors_stay && !shares_memory() {
             let lent = [only(context.inputs()), only(outputs.views())];
             // SAFETY: the call has its tensors until it is over, and the host has promised the rest
             // (`WEIR_COMM_TENSORS_STAY`).

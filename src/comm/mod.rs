@@ -3,12 +3,14 @@
 //! `transport` is what moves bytes (`host`: a vtable of C; `local`: ranks in one process); `algorithm` makes of an
 //! operation what the transport can do, with the arithmetic of `reduce`; `request` is one call with its memory
 //! (`staging`); `communicator` orders, drives and ends operations, and talks to the other ranks (`message`, `inquiry`);
-//! `kernel` is what streams and graphs see; `agree` compares the programs of all ranks.
+//! `kernel` is what streams and graphs see; `agree` compares the programs of all ranks, and `conformance` a transport
+//! with its contract.
 
 mod active;
 pub mod agree;
 pub mod algorithm;
 pub mod communicator;
+pub mod conformance;
 pub mod host;
 mod inquiry;
 pub mod kernel;

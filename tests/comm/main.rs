@@ -4,6 +4,7 @@
 #[path = "../kit/mod.rs"]
 mod kit;
 
+mod conformance;
 mod ends;
 mod lent;
 mod operations;
@@ -77,20 +78,22 @@ enum Offer {
     Blind,
 }
 
-fn ranks(size: usize, offer: Offer, options: &CommOptions) -> Vec<Ref<Communicator>> {
-    let create = |inner: LocalTransport| {
-        let mut info = inner.info().clone();
-        match offer {
-            Offer::All | Offer::Blind => {}
-            Offer::Messages(most) => {
-                info.ops = 1 << Op::WEIR_COMM_SEND as u32 | 1 << Op::WEIR_COMM_RECV as u32;
-                info.max_bytes = most;
-            }
-            Offer::NoReductions => info.reductions = 0,
-            Offer::Keeps => info.flags &= !(weir_comm_flags::WEIR_COMM_ABORT_RELEASES as u64),
+fn poor(inner: LocalTransport, offer: Offer) -> Arc<Poor> {
+    let mut info = inner.info().clone();
+    match offer {
+        Offer::All | Offer::Blind => {}
+        Offer::Messages(most) => {
+            info.ops = 1 << Op::WEIR_COMM_SEND as u32 | 1 << Op::WEIR_COMM_RECV as u32;
+            info.max_bytes = most;
         }
-        Communicator::create(Arc::new(Poor { inner, info, is_blind: offer == Offer::Blind }), options.clone()).unwrap()
-    };
+        Offer::NoReductions => info.reductions = 0,
+        Offer::Keeps => info.flags &= !(weir_comm_flags::WEIR_COMM_ABORT_RELEASES as u64),
+    }
+    Arc::new(Poor { inner, info, is_blind: offer == Offer::Blind })
+}
+
+fn ranks(size: usize, offer: Offer, options: &CommOptions) -> Vec<Ref<Communicator>> {
+    let create = |inner: LocalTransport| Communicator::create(poor(inner, offer), options.clone()).unwrap();
     LocalTransport::create(size).into_iter().map(create).collect()
 }
 
