@@ -4,7 +4,8 @@
  *
  * Training (training.c, step.c): each rank has a part of every batch, and a step is one weir graph, in which the sums
  * of gradients over all ranks overlap with the products. Then rank 0 trains alone, on the same batches, to compare.
- * Pipeline (pipeline.c): three ranks have a part of the voice example's network each, and pass eight clips on.
+ * Pipeline (pipeline.c): three ranks have a part of the voice example's network each, and pass eight clips on. Both
+ * networks are small: on one machine messages take longer than what they save, but all is done as for large ones.
  *
  * Ends with status 1 if the ranks' weights are not the same bits, if their network reads fewer or more scans right than
  * the other one by over a per cent of all, or if the pipeline hears other bits than one rank. With --kill that rank
@@ -137,33 +138,23 @@ static int trace_epoch(struct training *training, const struct options *options)
     return trace != NULL ? tracing_save(trace, options->trace) : 0;
 }
 
-/* Everything about training. 0 or 1 is the verdict; below 0 the ranks cannot go on. */
-static int train_and_compare(struct training *training, const struct options *options, bool dies) {
-    struct dataset held_out;
+/* Trains on all ranks, and on rank 0 alone. 0 or 1 is the verdict, with which the ranks go on; below 0 they cannot. */
+static int train_and_compare(struct training *training, const struct options *options, bool dies,
+                             const struct dataset *held_out) {
     struct outcome together, alone;
-    if (dataset_load(&held_out, DIGITS_DATA_DIR) != 0) {
+    if (train(training, options, dies, held_out, &together) != 0 ||
+        (training->rank == 0 && train_alone(training->engine, options, training->data, held_out, &alone) != 0)) {
         return -1;
     }
-    scale(&held_out);
-    int status = train(training, options, dies, &held_out, &together);
-    if (status == 0 && training->rank == 0) {
-        status = train_alone(training->engine, options, training->data, &held_out, &alone);
+    const bool same = training_is_same(training); /* where the others wait for rank 0 */
+    if (training->rank != 0) {
+        return 0;
     }
-    if (status == 0) {
-        const bool same = training_is_same(training); /* where the others wait for rank 0 */
-        if (training->rank == 0) {
-            print_training(&together, &alone, training->size, same);
-            status = training_verdict(&together, &alone, same);
-        }
-    }
-    if (status == 0 && options->trace != NULL) {
-        status = trace_epoch(training, options);
-    }
-    dataset_free(&held_out);
-    return status;
+    print_training(&together, &alone, training->size, same);
+    return training_verdict(&together, &alone, same);
 }
 
-/* Three of the ranks hear clips. As above. */
+/* Three of the ranks hear clips. Returns as above. */
 static int hear_in_pipeline(weir_engine *engine, weir_comm *comm) {
     const weir_comm_info info = comm_info(comm);
     struct pipeline_result result;
@@ -189,22 +180,30 @@ static int hear_in_pipeline(weir_engine *engine, weir_comm *comm) {
     return !result.same;
 }
 
-static int parse(struct options *options, int argc, char **argv) {
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--epochs") == 0 && (options->epochs = atoi(argv[i + 1])) > 0) {
-            continue;
-        }
-        if (strcmp(argv[i], "--kill") == 0) {
-            options->kill = atoi(argv[i + 1]);
-            continue;
-        }
-        if (strcmp(argv[i], "--trace") == 0) {
-            options->trace = argv[i + 1];
-            continue;
-        }
+static int parse_number(const char *text, long least, int *out) {
+    char *end;
+    const long number = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || number < least || number > 1000000) {
         return -1;
     }
-    return argc % 2 == 1 ? 0 : -1;
+    *out = (int)number;
+    return 0;
+}
+
+static int parse(struct options *options, int argc, char **argv) {
+    int status = argc % 2 == 1 ? 0 : -1;
+    for (int i = 1; i + 1 < argc && status == 0; i += 2) {
+        if (strcmp(argv[i], "--epochs") == 0) {
+            status = parse_number(argv[i + 1], 1, &options->epochs);
+        } else if (strcmp(argv[i], "--kill") == 0) {
+            status = parse_number(argv[i + 1], 0, &options->kill);
+        } else if (strcmp(argv[i], "--trace") == 0) {
+            options->trace = argv[i + 1];
+        } else {
+            status = -1;
+        }
+    }
+    return status;
 }
 
 /* What cannot be done is said by rank 0, and done by none. */
@@ -228,28 +227,65 @@ static int refuse(const struct options *options, const weir_comm_info *info, int
     return 0;
 }
 
-static int run(weir_comm *comm, const struct options *options) {
+/* Until all ranks are here. Those that are through may leave before the others know, who take it for a death: nothing
+ * depends on that any more. */
+static void wait_for_all(weir_engine *engine, weir_comm *comm) {
+    const weir_communication barrier = {.struct_size = sizeof barrier, .op = WEIR_COMM_BARRIER};
+    weir_kernel *kernel;
+    weir_stream *stream;
+    CHECK(weir_kernel_create_communication(engine, comm, &barrier, NULL, &kernel));
+    CHECK(weir_stream_create(engine, WEIR_STREAM_DEFAULT, NULL, &stream));
+    weir_status status = weir_enqueue(stream, kernel, NULL, 0, NULL, 0);
+    if (status == WEIR_OK) {
+        status = weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE);
+    }
+    (void)status;
+    weir_stream_release(stream);
+    weir_kernel_release(kernel);
+}
+
+/* All that is done, whatever the verdict on what was done before: every rank must take part in every step. */
+static int run(weir_comm *comm, const struct options *options, const struct dataset *data,
+               const struct dataset *held_out, bool *out_died) {
     const weir_comm_info info = comm_info(comm);
     struct training training;
-    struct dataset data;
-    weir_engine *engine; /* without a pool: a rank is one thread */
-    if (dataset_load_training(&data, DIGITS_DATA_DIR) != 0) {
-        return -1;
-    }
-    scale(&data);
+    weir_engine *engine; /* without a pool: a rank is one thread, and computes while its messages are under way */
     if (info.rank == 0) {
         printf("\n  weir %s over %s: %d ranks train a network of %d layers, %d times, with batches of %d scans\n",
                weir_version_string(), info.transport, info.size, STEP_LAYERS, options->epochs, STEP_BATCH);
         fflush(stdout);
     }
     CHECK(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &engine));
-    training_begin(&training, engine, comm, &data);
-    int status = train_and_compare(&training, options, info.rank == options->kill);
-    if (status == 0) {
-        status = hear_in_pipeline(engine, training.comm);
+    training_begin(&training, engine, comm, data);
+    int status = train_and_compare(&training, options, info.rank == options->kill, held_out);
+    if (status >= 0 && options->trace != NULL) {
+        status |= trace_epoch(&training, options);
+    }
+    if (status >= 0) {
+        status |= hear_in_pipeline(engine, training.comm);
+    }
+    *out_died = training.size < info.size;
+    if (status >= 0 && *out_died) {
+        wait_for_all(engine, training.comm);
     }
     training_end(&training);
     weir_engine_release(engine);
+    return status;
+}
+
+static int load_and_run(weir_comm *comm, const struct options *options, bool *out_died) {
+    struct dataset data, held_out;
+    if (dataset_load_training(&data, DIGITS_DATA_DIR) != 0) {
+        return -1;
+    }
+    if (dataset_load(&held_out, DIGITS_DATA_DIR) != 0) {
+        dataset_free(&data);
+        return -1;
+    }
+    scale(&data);
+    scale(&held_out);
+    const int status = run(comm, options, &data, &held_out, out_died);
+    dataset_free(&held_out);
     dataset_free(&data);
     return status;
 }
@@ -258,19 +294,25 @@ int main(int argc, char **argv) {
     const weir_comm_options comm_options = {
         .struct_size = sizeof comm_options, .name = "ranks", .limit_ns = RANKS_LIMIT_NS};
     struct options options = {.epochs = 30, .kill = -1};
+    bool died = false; /* a rank, not all of them */
     weir_comm *comm;
     int threads;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &threads);
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &threads); /* weir makes do with less: weir/adapters/mpi.h */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* a failure is weir's to tell */
     CHECK(weir_mpi_comm_create(MPI_COMM_WORLD, &comm_options, &comm));
     const weir_comm_info info = comm_info(comm);
     int status = refuse(&options, &info, parse(&options, argc, argv));
     if (status == 0) {
-        status = run(comm, &options);
+        status = load_and_run(comm, &options, &died);
     }
     weir_comm_release(comm);
+    /* MPI_Finalize may wait for ranks that are dead, and for operations that were given up. */
     if (status < 0) {
-        MPI_Abort(MPI_COMM_WORLD, 1); /* MPI_Finalize would wait for ranks that are gone */
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    if (died) {
+        fflush(NULL);
+        _Exit(status);
     }
     MPI_Finalize();
     return status;
