@@ -9,8 +9,9 @@
  *
  * Ends with status 1 if the ranks' weights are not the same bits, if their network reads fewer or more scans right than
  * the other one by over a per cent of all, or if the pipeline hears other bits than one rank. With --kill that rank
- * dies in the middle of training: the others go on without it if MPI can (Open MPI 5: mpirun --with-ft ulfm). With
- * --trace rank 0 records an epoch more, in NAME.html and NAME.perfetto.
+ * dies in the middle of training: the others go on without it if MPI can (Open MPI 5: mpirun --with-ft ulfm). Only
+ * training goes on; whoever loses a rank elsewhere ends. With --trace rank 0 records an epoch more, in NAME.html and
+ * NAME.perfetto.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
