@@ -50,3 +50,14 @@ target_link_libraries(voice PRIVATE weir::weir Threads::Threads ${CMAKE_DL_LIBS}
 
 weir_example(ocr ocr/ocr.c ocr/network_run.c ocr/picture.c ${ocr_sources} digits/pool.c)
 target_link_libraries(ocr PRIVATE weir::weir Threads::Threads m)
+
+# Of the MPI that mpicc and mpirun belong to; ctests/comm builds it for others, too. The networks are those of digits
+# and voice.
+set(ranks_sources ranks/ranks.c ranks/training.c ranks/step.c ranks/pipeline.c digits/tracing.c)
+weir_find_mpi(default mpicc mpirun)
+if(TARGET mpi_default)
+    weir_example(ranks ${ranks_sources} digits/network.c digits/dataset.c
+        voice/model.c voice/listener.c voice/weights.c voice/audio.c)
+    target_include_directories(ranks PRIVATE "${PROJECT_SOURCE_DIR}/examples/voice")
+    target_link_libraries(ranks PRIVATE weir::weir mpi_default Threads::Threads m)
+endif()

@@ -28,15 +28,22 @@ OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
 export OMPI_CC OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM PRTE_MCA_rmaps_default_mapping_policy
 
-# compiled <program>
+# compiled <program> <source or flag>...
 compiled() {
-    "$venv/bin/mpicc" -std=gnu11 -g -O1 -Wall -Wextra -Wpedantic -Werror "-I$source/include" "-I$source/ctests/common" \
-        "$source/ctests/comm/$1.c" -o "$venv/$1" "$library" "-Wl,-rpath,$(dirname "$library")" -pthread -lm
+    program=$1
+    shift
+    "$venv/bin/mpicc" -std=gnu11 -g -O1 -Wall -Wextra -Wpedantic -Werror "-I$source/include" "$@" \
+        -o "$venv/$program" "$library" "-Wl,-rpath,$(dirname "$library")" -pthread -lm
 }
 
-compiled mpi_vtable
-compiled mpi_graphs
-compiled mpi_recover
+for program in mpi_vtable mpi_graphs mpi_recover; do
+    compiled $program "-I$source/ctests/common" "$source/ctests/comm/$program.c"
+done
+examples=$source/examples
+compiled ranks "-I$examples/digits" "-I$examples/voice" "-DDIGITS_DATA_DIR=\"$examples/digits\"" \
+    "-DVOICE_DATA_DIR=\"$examples/voice\"" "$examples"/ranks/*.c "$examples/digits/tracing.c" \
+    "$examples/digits/network.c" "$examples/digits/dataset.c" "$examples/voice/model.c" "$examples/voice/listener.c" \
+    "$examples/voice/weights.c" "$examples/voice/audio.c"
 timeout --kill-after=10 300 "$venv/bin/mpirun" -n 4 "$venv/mpi_vtable"
 timeout --kill-after=10 300 "$venv/bin/mpirun" -n 4 "$venv/mpi_graphs"
 for ranks in 2 4; do
@@ -46,6 +53,16 @@ for ranks in 2 4; do
     cat "$venv/output"
     grep -q "^$((ranks - 1)) of $ranks ranks went on" "$venv/output" || {
         echo "ranks_ulfm.sh: of $ranks ranks the others did not go on" >&2
+        exit 1
+    }
+done
+timeout --kill-after=10 120 "$venv/bin/mpirun" --with-ft ulfm -n 4 "$venv/ranks" --epochs 6 --kill 1 \
+    >"$venv/output" 2>&1 || true
+cat "$venv/output"
+for words in "3 of 4 ranks go on from step 8[01]" "weights of all ranks: the same bits" \
+    "probabilities: the bits of one rank"; do
+    grep -q "$words" "$venv/output" || {
+        echo "ranks_ulfm.sh: the example did not go on without the rank" >&2
         exit 1
     }
 done

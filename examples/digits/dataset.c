@@ -58,7 +58,7 @@ static void read_magic(struct reader *reader, const char *magic) {
     }
 }
 
-static void read_scans(struct reader *reader, struct dataset *dataset) {
+static void read_scans(struct reader *reader, struct dataset *dataset, bool held_out) {
     read_magic(reader, "WEIRDIGS");
     uint32_t scans = read_u32(reader), training = read_u32(reader);
     uint32_t height = read_u32(reader), width = read_u32(reader);
@@ -69,20 +69,29 @@ static void read_scans(struct reader *reader, struct dataset *dataset) {
         return;
     }
     unsigned char *all = allocate(reader, scans, DIGITS_PIXELS + 1); /* all pixels, then all labels */
-    dataset->count = scans - training;
+    const size_t first = held_out ? training : 0;
+    dataset->count = held_out ? scans - training : training;
     dataset->pixels = allocate(reader, (size_t)dataset->count * DIGITS_PIXELS, sizeof *dataset->pixels);
     dataset->labels = allocate(reader, dataset->count, 1);
     read_bytes(reader, all, (size_t)scans * (DIGITS_PIXELS + 1));
     for (size_t i = 0; i < (size_t)dataset->count * DIGITS_PIXELS && reader->failure == NULL; i++) {
-        dataset->pixels[i] = all[(size_t)training * DIGITS_PIXELS + i];
+        dataset->pixels[i] = all[first * DIGITS_PIXELS + i];
     }
     for (size_t i = 0; i < dataset->count && reader->failure == NULL; i++) {
-        dataset->labels[i] = all[(size_t)scans * DIGITS_PIXELS + training + i];
+        dataset->labels[i] = all[(size_t)scans * DIGITS_PIXELS + first + i];
         if (dataset->labels[i] >= DIGITS_CLASSES) {
             fail(reader, "a label is not a digit");
         }
     }
     free(all);
+}
+
+static void read_held_out(struct reader *reader, struct dataset *dataset) {
+    read_scans(reader, dataset, true);
+}
+
+static void read_training(struct reader *reader, struct dataset *dataset) {
+    read_scans(reader, dataset, false);
 }
 
 static void read_layers(struct reader *reader, struct dataset *dataset) {
@@ -129,8 +138,17 @@ static int read_file(struct dataset *dataset, const char *folder, const char *na
 
 int dataset_load(struct dataset *dataset, const char *folder) {
     memset(dataset, 0, sizeof *dataset);
-    if (read_file(dataset, folder, "digits.bin", read_scans) != 0 ||
+    if (read_file(dataset, folder, "digits.bin", read_held_out) != 0 ||
         read_file(dataset, folder, "weights.bin", read_layers) != 0) {
+        dataset_free(dataset);
+        return -1;
+    }
+    return 0;
+}
+
+int dataset_load_training(struct dataset *dataset, const char *folder) {
+    memset(dataset, 0, sizeof *dataset);
+    if (read_file(dataset, folder, "digits.bin", read_training) != 0) {
         dataset_free(dataset);
         return -1;
     }

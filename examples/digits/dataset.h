@@ -24,15 +24,19 @@ struct layer {
 };
 
 struct dataset {
-    uint32_t count;        /* the scans that were held out of the training: the only ones here */
+    uint32_t count;        /* the scans of one part: those held out of the training, or those for it */
     float *pixels;         /* [count][DIGITS_PIXELS], 0 to DIGITS_INK */
     unsigned char *labels; /* [count], 0 to 9 */
     uint32_t num_layers;
     struct layer layers[DIGITS_MAX_LAYERS];
 };
 
-/* Reads digits.bin and weights.bin in `folder`. 0, or -1 after saying on stderr what is wrong; then nothing is held. */
+/* Reads the scans that were held out from digits.bin in `folder`, and the network from weights.bin. 0, or -1 after
+ * saying on stderr what is wrong; then nothing is held. */
 int dataset_load(struct dataset *dataset, const char *folder);
+
+/* The same with the scans for the training, and without a network: for who trains one. */
+int dataset_load_training(struct dataset *dataset, const char *folder);
 
 void dataset_free(struct dataset *dataset);
 

@@ -125,49 +125,61 @@ static weir_value add_convolutions(struct builder *b, weir_value x) {
     return x;
 }
 
-/* The graph of a half: samples, hidden, cell -> probability, hidden, cell. The caller destroys it. */
-static weir_graph *build_half(const struct weights *weights, enum weights_half half, weir_engine *engine) {
-    static const char *const names[] = {"samples", "hidden", "cell"};
+/* Features, hidden, cell -> probability, next hidden, next cell, in the order of enum model_output. */
+static void add_memory(struct builder *b, weir_value features, const weir_value state[2],
+                       weir_value outputs[MODEL_OUTPUTS]) {
     const weir_lstm_desc lstm = {
         .struct_size = sizeof lstm, .flags = WEIR_LSTM_BIAS, .gate_order = WEIR_GATES_TORCH};
-    struct builder b = {.engine = engine, .weights = weights->arrays[half]};
-    weir_value inputs[3], cell[7], state[2], x;
+    const weir_eltwise_desc relu = {.struct_size = sizeof relu, .op = WEIR_ELTWISE_RELU};
+    weir_value cell[7] = {add_reshape(b, "features", features, (weir_reshape_desc){.rank = 2, .dims = {1, -1}}),
+                          state[0], state[1]};
     weir_kernel *kernel;
+    weir_value x;
+    for (int i = 0; i < 4; i++) {
+        cell[3 + i] = add_weights(b, WEIGHTS_LSTM_X + i);
+    }
+    CHECK(weir_kernel_create_lstm(b->engine, &lstm, NULL, &kernel));
+    add_kernel(b, "lstm", kernel, cell, 7, &outputs[MODEL_NEXT_HIDDEN], 2);
+
+    CHECK(weir_kernel_create_eltwise(b->engine, &relu, NULL, &kernel));
+    add_kernel(b, "relu", kernel, &outputs[MODEL_NEXT_HIDDEN], 1, &x, 1);
+    x = add_reshape(b, "units", x, (weir_reshape_desc){.rank = 3, .dims = {1, MODEL_STATE, 1}});
+    x = add_conv(b, "weighted sum", x, WEIGHTS_OUT,
+                 (weir_conv_desc){.flags = WEIR_CONV_BIAS, .activation = WEIR_ACTIVATION_SIGMOID});
+    outputs[MODEL_PROBABILITY] =
+        add_reduce(b, "mean", x, (weir_reduce_desc){.op = WEIR_REDUCE_MEAN, .num_axes = 1, .axes = {2}});
+}
+
+static void add_inputs(struct builder *b, int first, int end, weir_value *values) {
+    static const char *const names[MODEL_INPUTS] = {"samples", "hidden", "cell", "rate"};
+    for (int i = first; i < end; i++) {
+        const weir_tensor_desc desc = model_input_desc((enum model_input)i);
+        CHECK(weir_graph_add_input(b->graph, names[i], &desc, &values[i]));
+    }
+}
+
+static void add_outputs(struct builder *b, const weir_value *values) {
+    static const char *const names[MODEL_OUTPUTS] = {"probability", "next hidden", "next cell"};
+    for (int i = 0; i < MODEL_OUTPUTS; i++) {
+        CHECK(weir_graph_add_output(b->graph, names[i], values[i]));
+    }
+}
+
+/* The graph of a half: samples, hidden, cell -> probability, hidden, cell. The caller destroys it. */
+static weir_graph *build_half(const struct weights *weights, enum weights_half half, weir_engine *engine) {
+    struct builder b = {.engine = engine, .weights = weights->arrays[half]};
+    weir_value inputs[MODEL_INPUTS], outputs[MODEL_OUTPUTS], x;
 
     CHECK(weir_graph_create(half == WEIGHTS_16K ? "16 kHz" : "8 kHz", &b.graph));
-    for (int i = 0; i < 3; i++) {
-        const weir_tensor_desc desc = model_input_desc((enum model_input)i);
-        CHECK(weir_graph_add_input(b.graph, names[i], &desc, &inputs[i]));
-    }
-    x = half == WEIGHTS_16K ? inputs[0] : add_8k_samples(&b, inputs[0]);
+    add_inputs(&b, MODEL_SAMPLES, MODEL_RATE, inputs);
+    x = half == WEIGHTS_16K ? inputs[MODEL_SAMPLES] : add_8k_samples(&b, inputs[MODEL_SAMPLES]);
     x = add_convolutions(&b, add_spectrum(&b, x));
-
-    cell[0] = add_reshape(&b, "features", x, (weir_reshape_desc){.rank = 2, .dims = {1, -1}});
-    cell[1] = inputs[1];
-    cell[2] = inputs[2];
-    for (int i = 0; i < 4; i++) {
-        cell[3 + i] = add_weights(&b, WEIGHTS_LSTM_X + i);
-    }
-    CHECK(weir_kernel_create_lstm(engine, &lstm, NULL, &kernel));
-    add_kernel(&b, "lstm", kernel, cell, 7, state, 2);
-
-    const weir_eltwise_desc relu = {.struct_size = sizeof relu, .op = WEIR_ELTWISE_RELU};
-    CHECK(weir_kernel_create_eltwise(engine, &relu, NULL, &kernel));
-    add_kernel(&b, "relu", kernel, &state[0], 1, &x, 1);
-    x = add_reshape(&b, "units", x, (weir_reshape_desc){.rank = 3, .dims = {1, MODEL_STATE, 1}});
-    x = add_conv(&b, "weighted sum", x, WEIGHTS_OUT,
-                 (weir_conv_desc){.flags = WEIR_CONV_BIAS, .activation = WEIR_ACTIVATION_SIGMOID});
-    x = add_reduce(&b, "mean", x, (weir_reduce_desc){.op = WEIR_REDUCE_MEAN, .num_axes = 1, .axes = {2}});
-
-    CHECK(weir_graph_add_output(b.graph, "probability", x));
-    CHECK(weir_graph_add_output(b.graph, "next hidden", state[0]));
-    CHECK(weir_graph_add_output(b.graph, "next cell", state[1]));
+    add_memory(&b, x, &inputs[MODEL_HIDDEN], outputs);
+    add_outputs(&b, outputs);
     return b.graph;
 }
 
 weir_program *model_compile(const struct weights *weights, weir_engine *engine, const weir_compile_options *options) {
-    static const char *const in_names[MODEL_INPUTS] = {"samples", "hidden", "cell", "rate"};
-    static const char *const out_names[MODEL_OUTPUTS] = {"probability", "next hidden", "next cell"};
     static const int32_t high[1] = {16000};
     const weir_binary_desc equal = {.struct_size = sizeof equal, .op = WEIR_BINARY_EQ};
     const weir_tensor_desc one = model_input_desc(MODEL_RATE);
@@ -178,10 +190,7 @@ weir_program *model_compile(const struct weights *weights, weir_engine *engine, 
     weir_program *program;
 
     CHECK(weir_graph_create("voice", &b.graph));
-    for (int i = 0; i < MODEL_INPUTS; i++) {
-        const weir_tensor_desc desc = model_input_desc((enum model_input)i);
-        CHECK(weir_graph_add_input(b.graph, in_names[i], &desc, &inputs[i]));
-    }
+    add_inputs(&b, MODEL_SAMPLES, MODEL_INPUTS, inputs);
     rates[0] = inputs[MODEL_RATE];
     rates[1] = add_tensor(&b, "16000", &one, high);
     CHECK(weir_kernel_create_binary(engine, &equal, NULL, &kernel));
@@ -192,15 +201,48 @@ weir_program *model_compile(const struct weights *weights, weir_engine *engine, 
     CHECK(weir_graph_add_cond(b.graph, "choose the half", &(weir_cond_desc){.struct_size = sizeof(weir_cond_desc),
         .predicate = is_high, .then_graph = halves[WEIGHTS_16K], .else_graph = halves[WEIGHTS_8K], .inputs = inputs,
         .num_inputs = MODEL_RATE}, outputs, MODEL_OUTPUTS, NULL));
-    for (int i = 0; i < MODEL_OUTPUTS; i++) {
-        CHECK(weir_graph_add_output(b.graph, out_names[i], outputs[i]));
-    }
+    add_outputs(&b, outputs);
     CHECK(weir_graph_compile(b.graph, &engine, 1, options, &program));
     for (int i = 0; i < WEIGHTS_HALVES; i++) {
         weir_graph_destroy(halves[i]);
     }
     weir_graph_destroy(b.graph);
     return program;
+}
+
+weir_program *model_compile_part(const struct weights *weights, weir_engine *engine, enum model_part part) {
+    static const char *const names[MODEL_PARTS] = {"spectrum", "convolutions", "memory"};
+    struct builder b = {.engine = engine, .weights = weights->arrays[WEIGHTS_16K]};
+    weir_value inputs[MODEL_INPUTS], outputs[MODEL_OUTPUTS], x;
+    weir_program *program;
+
+    CHECK(weir_graph_create(names[part], &b.graph));
+    if (part == MODEL_SPECTRUM) {
+        add_inputs(&b, MODEL_SAMPLES, MODEL_HIDDEN, inputs);
+        x = add_spectrum(&b, inputs[MODEL_SAMPLES]);
+    } else {
+        const weir_tensor_desc desc = model_part_desc((enum model_part)(part - 1));
+        CHECK(weir_graph_add_input(b.graph, names[part - 1], &desc, &x));
+    }
+    if (part == MODEL_CONVOLUTIONS) {
+        x = add_convolutions(&b, x);
+    }
+    if (part == MODEL_MEMORY) {
+        add_inputs(&b, MODEL_HIDDEN, MODEL_RATE, inputs);
+        add_memory(&b, x, &inputs[MODEL_HIDDEN], outputs);
+        add_outputs(&b, outputs);
+    } else {
+        CHECK(weir_graph_add_output(b.graph, names[part], x));
+    }
+    CHECK(weir_graph_compile(b.graph, &engine, 1, NULL, &program));
+    weir_graph_destroy(b.graph);
+    return program;
+}
+
+weir_tensor_desc model_part_desc(enum model_part part) {
+    const weir_tensor_desc spectrum = {WEIR_F32, 3, {1, 129, 4}};
+    const weir_tensor_desc features = {WEIR_F32, 3, {1, MODEL_STATE, 1}};
+    return part == MODEL_SPECTRUM ? spectrum : features;
 }
 
 weir_tensor_desc model_input_desc(enum model_input input) {

@@ -28,11 +28,25 @@ enum model_output {
     MODEL_OUTPUTS,     /* how many there are */
 };
 
+/* The parts of the half for 16 kHz, each a program of its own. */
+enum model_part {
+    MODEL_SPECTRUM, /* f32 [1, 576], context and frame -> f32 [1, 129, 4], loudness by frequency and window */
+    MODEL_CONVOLUTIONS, /* that -> f32 [1, 128, 1] */
+    MODEL_MEMORY,   /* that, hidden, cell -> probability, next hidden, next cell */
+    MODEL_PARTS,    /* how many there are */
+};
+
 weir_tensor_desc model_input_desc(enum model_input input);
 weir_tensor_desc model_output_desc(enum model_output output);
 
 /* Builds and compiles the graph: a cond on the rate with a graph for each half of the weights. `options` may be NULL. The
  * program reads the weights where they lie, so they must outlive it. Ends the process if something fails. */
 weir_program *model_compile(const struct weights *weights, weir_engine *engine, const weir_compile_options *options);
+
+/* Builds and compiles one part: one after the other they give the bits of the whole. Otherwise as above. */
+weir_program *model_compile_part(const struct weights *weights, weir_engine *engine, enum model_part part);
+
+/* What a part other than the last gives. */
+weir_tensor_desc model_part_desc(enum model_part part);
 
 #endif

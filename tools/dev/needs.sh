@@ -135,6 +135,12 @@ want_test_tools() {
     want "python3-numpy python3-cffi" "NumPy and cffi for one and the same Python" find_python numpy, cffi
 }
 
+# An MPI for the ranks example: the user's, whichever it is.
+want_mpi() {
+    want_commands mpirun=openmpi-bin
+    want libopenmpi-dev "mpicc, with the header and the library of an MPI" links_mpi mpicc
+}
+
 # links_mpi <compiler>
 links_mpi() {
     mkdir -p "$build" && printf '#include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }\n' |

@@ -27,6 +27,7 @@ folders_of() {
     src/graph/*) echo graph device networks ;;
     src/abi/* | src/ffi/* | book/*) echo bad_input process ;;
     include/*.hpp) echo cpp ;;
+    examples/ranks/*) echo comm ;;
     examples/*) echo networks ;;
     esac
 }
