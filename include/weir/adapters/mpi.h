@@ -32,7 +32,8 @@
  *  - MPICH 4 asks the error handler of MPI_COMM_WORLD about failures of all operations. Unless the host sets
  *    MPI_ERRORS_RETURN there, it ends the process at a message that is longer than its receiver expects.
  *  - What was begun cannot be taken back. After a failure the duplicates stay, and so do the operations that were open,
- *    because to free them may hang. MPI_Finalize may hang then too: a host that cannot recover ends with MPI_Abort.
+ *    because to free them may hang. MPI_Finalize may hang then too: a host that cannot recover ends with MPI_Abort, and
+ *    one that has recovered and gone on exits without MPI_Finalize (Open MPI 5 hung there once in some 26 runs).
  */
 
 #ifndef WEIR_ADAPTERS_MPI_H
