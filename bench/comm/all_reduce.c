@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * An all_reduce through weir, on a stream and as a program's only node, beside MPI's own non-blocking call that the
- * waiting thread tests. All three in turn in one program; medians of rank 0. Run it under mpirun -n 2 on two processors
- * that are free.
+ * waiting thread tests. weir's two sides twice: tensors are copied, or the host has promised that they stay. All in turn
+ * in one program; medians of rank 0. Run it under mpirun -n 2 on two processors that are free.
  */
 
 #include <sched.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <weir/adapters/mpi.h>
 
-enum { SIDES = 3, MOST_ROUNDS = 2001 };
+enum { SIDES = 5, MOST_ROUNDS = 2001 };
 
 #define MUST(call)                                                                                                     \
     do {                                                                                                               \
@@ -59,36 +59,49 @@ static void by_mpi(const float *send, float *recv, int count) {
     while (!done) MPI_Test(&request, &done, &status);
 }
 
-/* One size: the three sides in turn, each round behind a barrier. */
-static void measure(weir_engine *engine, weir_stream *stream, weir_comm *comm, int64_t count, int rounds) {
-    const weir_communication sum = {.struct_size = sizeof sum, .op = WEIR_COMM_ALL_REDUCE};
+/* An all_reduce of `count` elements, as a kernel, and as a program's only node. */
+struct sum {
+    weir_kernel *kernel;
+    weir_program *program;
+};
+
+static struct sum make_sum(weir_engine *engine, weir_comm *comm, int64_t count) {
+    const weir_communication all_reduce = {.struct_size = sizeof all_reduce, .op = WEIR_COMM_ALL_REDUCE};
     const weir_tensor_desc desc = {.dtype = WEIR_F32, .rank = 1, .dims = {count}};
-    weir_tensor *in = make_tensor(engine, count), *out = make_tensor(engine, count);
-    weir_kernel *kernel = NULL;
+    struct sum sum = {NULL, NULL};
     weir_graph *graph = NULL;
-    weir_program *program = NULL;
     weir_value x;
-    void *send = NULL, *recv = NULL;
-    MUST(weir_tensor_get_data(in, &send));
-    MUST(weir_tensor_get_data(out, &recv));
-    MUST(weir_kernel_create_communication(engine, comm, &sum, NULL, &kernel));
+    MUST(weir_kernel_create_communication(engine, comm, &all_reduce, NULL, &sum.kernel));
     MUST(weir_graph_create("sum", &graph));
     MUST(weir_graph_add_input(graph, "x", &desc, &x));
-    MUST(weir_graph_add_kernel(graph, "sum", kernel, &x, 1, &x, 1, NULL));
+    MUST(weir_graph_add_kernel(graph, "sum", sum.kernel, &x, 1, &x, 1, NULL));
     MUST(weir_graph_add_output(graph, "y", x));
-    MUST(weir_graph_compile(graph, &engine, 1, NULL, &program));
+    MUST(weir_graph_compile(graph, &engine, 1, NULL, &sum.program));
+    weir_graph_destroy(graph);
+    return sum;
+}
+
+/* One size: the sides in turn, each round behind a barrier. */
+static void measure(weir_engine *engine, weir_stream *stream, weir_comm *const comms[2], int64_t count, int rounds) {
+    weir_tensor *in = make_tensor(engine, count), *out = make_tensor(engine, count);
+    void *send = NULL, *recv = NULL;
+    struct sum sums[2];
+    MUST(weir_tensor_get_data(in, &send));
+    MUST(weir_tensor_get_data(out, &recv));
+    for (int i = 0; i < 2; i++) sums[i] = make_sum(engine, comms[i], count);
     for (int r = -rounds / 10 - 2; r < rounds; r++) {
         for (int side = 0; side < SIDES; side++) {
+            const struct sum *sum = &sums[side > 2];
             memset(recv, 0, sizeof(float));
             MPI_Barrier(MPI_COMM_WORLD);
             const double began = now();
             if (side == 0) {
                 by_mpi((const float *)send, (float *)recv, (int)count);
-            } else if (side == 1) {
-                MUST(weir_enqueue(stream, kernel, &in, 1, &out, 1));
+            } else if (side % 2 == 1) {
+                MUST(weir_enqueue(stream, sum->kernel, &in, 1, &out, 1));
                 MUST(weir_stream_synchronize(stream, UINT64_MAX));
             } else {
-                MUST(weir_program_run(program, NULL, &in, 1, &out, 1, NULL));
+                MUST(weir_program_run(sum->program, NULL, &in, 1, &out, 1, NULL));
             }
             if (r >= 0) times[side][r] = now() - began;
             if (((float *)recv)[count - 1] != (float)ranks) {
@@ -99,45 +112,53 @@ static void measure(weir_engine *engine, weir_stream *stream, weir_comm *comm, i
     }
     if (rank == 0) {
         const double mpi = median(times[0], rounds) * 1e6;
-        printf("%10lld B  %10.2f us", (long long)count * 4, mpi);
+        printf("%9lld B %9.2f us", (long long)count * 4, mpi);
         for (int side = 1; side < SIDES; side++) {
             const double weir = median(times[side], rounds) * 1e6;
-            printf("  %10.2f us %+8.2f us %5.2f x", weir, weir - mpi, weir / mpi);
+            printf(" %+9.2f us %5.2f x", weir - mpi, weir / mpi);
         }
         printf("\n");
         fflush(stdout);
     }
-    weir_program_release(program);
-    weir_graph_destroy(graph);
-    weir_kernel_release(kernel);
+    for (int i = 0; i < 2; i++) {
+        weir_program_release(sums[i].program);
+        weir_kernel_release(sums[i].kernel);
+    }
     weir_tensor_release(in);
     weir_tensor_release(out);
 }
 
 int main(int argc, char **argv) {
     const int quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
+    const weir_comm_options stay = {
+        .struct_size = sizeof stay, .name = "tensors stay", .flags = WEIR_COMM_TENSORS_STAY};
     weir_engine *engine = NULL;
     weir_stream *stream = NULL;
-    weir_comm *comm = NULL;
+    weir_comm *comms[2] = {NULL, NULL};
     int threads = 0;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &threads);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    MUST(weir_mpi_comm_create(MPI_COMM_WORLD, NULL, &comm));
+    MUST(weir_mpi_comm_create(MPI_COMM_WORLD, NULL, &comms[0]));
+    MUST(weir_mpi_comm_create(MPI_COMM_WORLD, &stay, &comms[1]));
     MUST(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &engine));
     MUST(weir_stream_create(engine, WEIR_STREAM_DEFAULT, NULL, &stream));
-    if (rank == 0) printf("%d ranks: MPI_Iallreduce + MPI_Test, weir on a stream, weir as a program\n", ranks);
+    if (rank == 0) {
+        printf("%d ranks, all_reduce of f32, medians of rank 0: MPI_Iallreduce + MPI_Test, and how much longer weir "
+               "takes\n%11s %12s %22s %22s %22s %22s\n",
+               ranks, "", "MPI", "stream", "program", "stream, tensors stay", "program, they stay");
+    }
     for (int64_t bytes = 8; bytes <= INT64_C(64) << 20; bytes *= 8) {
         const int64_t most = quick ? INT64_C(20000000) : INT64_C(200000000);
         int64_t rounds = most / bytes;
         if (rounds > (quick ? 200 : 2000)) rounds = quick ? 200 : 2000;
         if (rounds < (quick ? 3 : 15)) rounds = quick ? 3 : 15;
-        measure(engine, stream, comm, bytes / 4, (int)rounds);
+        measure(engine, stream, comms, bytes / 4, (int)rounds);
     }
-    measure(engine, stream, comm, INT64_C(16) << 20, quick ? 3 : 15);
     weir_stream_release(stream);
     weir_engine_release(engine);
-    weir_comm_release(comm);
+    weir_comm_release(comms[0]);
+    weir_comm_release(comms[1]);
     MPI_Finalize();
     return 0;
 }

@@ -33,10 +33,11 @@ use std::sync::{Arc, Weak};
 
 /// A transport may move a piece of a message at each call: it is asked so often before the poller pauses.
 const POLLS: u32 = 4;
-/// Stops and limits are looked at so often.
+/// Stops, limits and control messages are looked at so often.
 const LOOK_NS: u64 = 20_000;
 /// When another rank has given up, what is under way here may still end well for so long: its part may be there.
 const GRACE_NS: u64 = 20_000_000;
+const LONGEST_EXPECTED_NS: u64 = 20_000_000;
 /// Other ranks have at least so long to say how far they have come.
 const LEAST_ANSWER_NS: u64 = 100_000_000;
 
@@ -82,8 +83,9 @@ pub struct Communicator {
     owner: AtomicUsize,
     /// The only thread that may call the transport; 0 = any.
     thread: u64,
-    /// Requests that are not over.
+    /// Requests that are not over, and the bytes of their memory.
     open: AtomicU64,
+    open_bytes: AtomicU64,
     begun: AtomicU64,
     ended: AtomicU64,
     lost_bytes: AtomicU64,
@@ -134,6 +136,7 @@ impl Communicator {
             owner: AtomicUsize::new(0),
             thread: if is_of_one_thread { thread::me() } else { 0 },
             open: AtomicU64::new(0),
+            open_bytes: AtomicU64::new(0),
             begun: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             lost_bytes: AtomicU64::new(0),
@@ -226,6 +229,7 @@ impl Communicator {
         self.take_for(run)?;
         request.open()?;
         self.begun.fetch_add(1, Relaxed);
+        self.open_bytes.fetch_add(request.bytes() as u64, Relaxed);
         self.inbox.lock().requests.push_back(Arc::clone(request));
         if self.open.fetch_add(1, AcqRel) == 0
             && let Some(registered) = self.registered.get()
@@ -314,8 +318,9 @@ impl Communicator {
         }
     }
 
-    fn one_is_over(&self) {
+    fn one_is_over(&self, request: &Request) {
         self.ended.fetch_add(1, Relaxed);
+        self.open_bytes.fetch_sub(request.bytes() as u64, Relaxed);
         if self.open.fetch_sub(1, AcqRel) == 1
             && let Some(registered) = self.registered.get()
         {
@@ -332,6 +337,11 @@ impl Communicator {
 impl Progress for Object<Communicator> {
     fn poll(&self) -> bool {
         self.open.load(Acquire) > 0 && (0..POLLS).any(|_| self.drive())
+    }
+
+    /// A byte may take a nanosecond, up to a bound: waiting is not to become spinning.
+    fn expected_ns(&self) -> u64 {
+        self.open_bytes.load(Relaxed).min(LONGEST_EXPECTED_NS)
     }
 }
 
@@ -382,7 +392,11 @@ impl TransportDriver {
     }
 
     fn try_step(&mut self, comm: &Communicator, moved: &mut bool) -> Result<(), (String, TransportFailure)> {
-        if comm.dead.get().is_none() {
+        let now = now_ns();
+        let is_time = now.saturating_sub(self.looked_ns) >= LOOK_NS;
+        // Where an operation is not over without control messages, they are read each time.
+        let awaits_messages = comm.options.is_checked || self.inquiry.is_some() || self.dying.is_some();
+        if comm.dead.get().is_none() && (is_time || awaits_messages) {
             self.listen(comm, moved)?;
         }
         let (mut requests, end) = {
@@ -403,14 +417,13 @@ impl TransportDriver {
             comm.transport.progress().map_err(|failure| ("progress".to_owned(), failure))?;
         }
         self.test(comm, moved)?;
-        let now = now_ns();
         if let Some((error, until_ns)) = self.dying.clone()
-            && (self.active.is_empty() || now >= until_ns)
+            && (self.active.is_empty() || now_ns() >= until_ns)
         {
             self.die(comm, error, false);
             return Ok(());
         }
-        if now.saturating_sub(self.looked_ns) >= LOOK_NS {
+        if is_time {
             self.looked_ns = now;
             self.look(comm, now);
         }
@@ -488,7 +501,7 @@ impl TransportDriver {
 
     fn end(&mut self, comm: &Communicator, request: &Arc<Request>, result: Result<()>, is_lost: bool) {
         self.over.extend(request.end(result, is_lost));
-        comm.one_is_over();
+        comm.one_is_over(request);
     }
 
     /// Reads control messages.

@@ -15,11 +15,14 @@ use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use std::sync::{Arc, Weak};
 
-/// A poller asks without a pause for so long after the last thing that moved, and then yields in between.
+/// A poller asks without a pause for so long after the last thing that moved, and then yields in between, for as long
+/// as what is open may take besides.
 const SPIN_NS: u64 = 5_000;
 const YIELD_NS: u64 = 60_000;
-/// A poll that took longer has moved something, even if nothing has ended: a piece of a large message.
-const WORKED_NS: u64 = 15_000;
+/// A poll that took longer than so many of the shortest has moved something, even if nothing has ended: a piece of a
+/// large message.
+const WORKED_POLLS: u64 = 4;
+const LEAST_WORKED_NS: u64 = 2_000;
 /// Then it naps, each time twice as long, up to the last; after many of those, for a millisecond.
 const FIRST_NAP_NS: u64 = 20_000;
 const LAST_NAP_NS: u64 = 200_000;
@@ -30,6 +33,9 @@ const LONG_NAP_NS: u64 = 1_000_000;
 pub trait Progress: Send + Sync {
     /// Moves what is open; whether anything came of it. Never blocks; a thread that finds another one here returns.
     fn poll(&self) -> bool;
+
+    /// How long what is open may take by itself: while another process moves a large message, a nap would be longer.
+    fn expected_ns(&self) -> u64;
 }
 
 /// A waiting thread's event count.
@@ -117,11 +123,11 @@ fn nudge_sleepers() {
     }
 }
 
-/// Polls all sources; whether anything moved.
-pub fn poll() -> bool {
+/// Polls all sources, whatever the first one says; whether anything moved, and how long what is open may take.
+fn poll() -> (bool, u64) {
     let sources: SmallVec<[Arc<dyn Progress>; 8]> = REGISTRY.lock().sources.iter().filter_map(Weak::upgrade).collect();
-    // All of them, whatever the first one says.
-    sources.iter().filter(|source| source.poll()).count() > 0
+    let polled = sources.iter().map(|source| (source.poll(), source.expected_ns()));
+    polled.fold((false, 0), |(moved, ns), (is_moved, expected)| (moved || is_moved, ns.max(expected)))
 }
 
 /// The waiting thread is on the list until this is dropped.
@@ -173,7 +179,7 @@ pub fn wait(
     deadline: Deadline,
 ) -> bool {
     let mut entry = Entry::new(sleeper);
-    let (mut since, mut nap) = (now_ns(), FIRST_NAP_NS);
+    let (mut since, mut nap, mut shortest) = (now_ns(), FIRST_NAP_NS, u64::MAX);
     loop {
         if is_over() {
             return true;
@@ -192,13 +198,17 @@ pub fn wait(
             continue;
         }
         let asked = now_ns();
-        if poll() || now_ns() - asked > WORKED_NS {
-            (since, nap) = (now_ns(), FIRST_NAP_NS);
+        let (has_moved, expected_ns) = poll();
+        let now = now_ns();
+        let took = now - asked;
+        shortest = shortest.min(took);
+        if has_moved || took > LEAST_WORKED_NS.max(WORKED_POLLS * shortest) {
+            (since, nap) = (now, FIRST_NAP_NS);
             continue;
         }
-        match now_ns() - since {
+        match now - since {
             passed if passed < SPIN_NS => std::hint::spin_loop(),
-            passed if passed < YIELD_NS => std::thread::yield_now(),
+            passed if passed < YIELD_NS + expected_ns => std::thread::yield_now(),
             passed => {
                 let until = Deadline::after(if passed > LONG_NS { LONG_NAP_NS } else { nap });
                 sleep(is_over, deadline.earlier(until));
