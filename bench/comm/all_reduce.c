@@ -59,6 +59,17 @@ static void by_mpi(const float *send, float *recv, int count) {
     while (!done) MPI_Test(&request, &done, &status);
 }
 
+/* The sides in another order, the same one on all ranks: each finds the caches as another one has left them. */
+static void shuffle(int order[SIDES]) {
+    static uint32_t random = 1;
+    for (int i = SIDES - 1; i > 0; i--) {
+        random = random * 1664525u + 1013904223u;
+        const int j = (int)((random >> 16) % (uint32_t)(i + 1)), kept = order[i];
+        order[i] = order[j];
+        order[j] = kept;
+    }
+}
+
 /* An all_reduce of `count` elements, as a kernel, and as a program's only node. */
 struct sum {
     weir_kernel *kernel;
@@ -86,11 +97,14 @@ static void measure(weir_engine *engine, weir_stream *stream, weir_comm *const c
     weir_tensor *in = make_tensor(engine, count), *out = make_tensor(engine, count);
     void *send = NULL, *recv = NULL;
     struct sum sums[2];
+    int order[SIDES] = {0, 1, 2, 3, 4};
     MUST(weir_tensor_get_data(in, &send));
     MUST(weir_tensor_get_data(out, &recv));
     for (int i = 0; i < 2; i++) sums[i] = make_sum(engine, comms[i], count);
     for (int r = -rounds / 10 - 2; r < rounds; r++) {
-        for (int side = 0; side < SIDES; side++) {
+        shuffle(order);
+        for (int turn = 0; turn < SIDES; turn++) {
+            const int side = order[turn];
             const struct sum *sum = &sums[side > 2];
             memset(recv, 0, sizeof(float));
             MPI_Barrier(MPI_COMM_WORLD);
