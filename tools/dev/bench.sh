@@ -6,7 +6,7 @@
 bench() {
     need_rust 1.89
     case ${1:-} in
-    peers | voice | networks | ocr)
+    peers | voice | networks | ocr | comm)
         verb=bench_$1
         shift
         "$verb" "$@"
@@ -90,6 +90,19 @@ bench_peers() {
         # shellcheck disable=SC2086
         "$build/bench/bench/graphs" $graphs
     esac
+}
+
+# Two ranks of the user's MPI, on processors of their own.
+bench_comm() {
+    need_build_tools
+    get want_mpi
+    say "building the comparison with MPI"
+    configure "$build/bench-comm" -DWEIR_BUILD_TESTS=OFF -DWEIR_BUILD_EXAMPLES=OFF -DWEIR_BUILD_BENCH_COMM=ON
+    cmake --build "$build/bench-comm" --parallel "$jobs"
+    for program in all_reduce step; do
+        say "$program"
+        on_ranks 2 "$build/bench-comm/bench/comm_$program" "$@"
+    done
 }
 
 # The voice model beside ONNX Runtime. The wheels come by pip: ONNX Runtime only where Python does not find it.
