@@ -142,6 +142,28 @@ static void measure(weir_engine *engine, weir_stream *stream, weir_comm *const c
     weir_tensor_release(out);
 }
 
+/* Processor time of rank 0 while the last rank comes a second late. */
+static void wait_idly(weir_engine *engine, weir_comm *comm) {
+    weir_tensor *in = make_tensor(engine, 2), *out = make_tensor(engine, 2);
+    const struct sum sum = make_sum(engine, comm, 2);
+    struct timespec used[2];
+    const struct timespec second = {.tv_sec = 1};
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == ranks - 1) nanosleep(&second, NULL);
+    const double began = now();
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used[0]);
+    MUST(weir_program_run(sum.program, NULL, &in, 1, &out, 1, NULL));
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used[1]);
+    if (rank == 0) {
+        const double spent = (double)(used[1].tv_sec - used[0].tv_sec) + (double)(used[1].tv_nsec - used[0].tv_nsec) * 1e-9;
+        printf("a rank that waits for %.2f s takes %.1f ms of a processor\n", now() - began, spent * 1e3);
+    }
+    weir_program_release(sum.program);
+    weir_kernel_release(sum.kernel);
+    weir_tensor_release(in);
+    weir_tensor_release(out);
+}
+
 int main(int argc, char **argv) {
     const int quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
     const weir_comm_options stay = {
@@ -169,6 +191,7 @@ int main(int argc, char **argv) {
         if (rounds < (quick ? 3 : 15)) rounds = quick ? 3 : 15;
         measure(engine, stream, comms, bytes / 4, (int)rounds);
     }
+    wait_idly(engine, comms[0]);
     weir_stream_release(stream);
     weir_engine_release(engine);
     weir_comm_release(comms[0]);

@@ -23,11 +23,10 @@ const YIELD_NS: u64 = 60_000;
 /// large message.
 const WORKED_POLLS: u64 = 4;
 const LEAST_WORKED_NS: u64 = 2_000;
-/// Then it naps, each time twice as long, up to the last; after many of those, for a millisecond.
-const FIRST_NAP_NS: u64 = 20_000;
-const LAST_NAP_NS: u64 = 200_000;
-const LONG_NS: u64 = 50_000_000;
-const LONG_NAP_NS: u64 = 1_000_000;
+/// Then it naps, each time for a part of what it has waited for: the longer that is, the less a late look adds to it.
+const NAP_PART: u64 = 64;
+const SHORTEST_NAP_NS: u64 = 20_000;
+const LONGEST_NAP_NS: u64 = 5_000_000;
 
 /// Something that must be asked to move.
 pub trait Progress: Send + Sync {
@@ -179,7 +178,7 @@ pub fn wait(
     deadline: Deadline,
 ) -> bool {
     let mut entry = Entry::new(sleeper);
-    let (mut since, mut nap, mut shortest) = (now_ns(), FIRST_NAP_NS, u64::MAX);
+    let (mut since, mut shortest, mut is_cold) = (now_ns(), u64::MAX, false);
     loop {
         if is_over() {
             return true;
@@ -189,12 +188,12 @@ pub fn wait(
         }
         if OPEN.load(SeqCst) == 0 {
             sleep(&|| is_over() || OPEN.load(SeqCst) > 0, deadline);
-            (since, nap) = (now_ns(), FIRST_NAP_NS);
+            since = now_ns();
             continue;
         }
         if !entry.may_poll() {
             sleep(&|| is_over() || !HAS_POLLER.load(SeqCst), deadline);
-            (since, nap) = (now_ns(), FIRST_NAP_NS);
+            since = now_ns();
             continue;
         }
         let asked = now_ns();
@@ -202,17 +201,22 @@ pub fn wait(
         let now = now_ns();
         let took = now - asked;
         shortest = shortest.min(took);
-        if has_moved || took > LEAST_WORKED_NS.max(WORKED_POLLS * shortest) {
-            (since, nap) = (now, FIRST_NAP_NS);
+        // Behind a nap a poll takes long by itself: the next one tells.
+        let has_worked = !is_cold && took > LEAST_WORKED_NS.max(WORKED_POLLS * shortest);
+        if has_moved || has_worked {
+            since = now;
+            continue;
+        }
+        if std::mem::replace(&mut is_cold, false) {
             continue;
         }
         match now - since {
             passed if passed < SPIN_NS => std::hint::spin_loop(),
             passed if passed < YIELD_NS + expected_ns => std::thread::yield_now(),
             passed => {
-                let until = Deadline::after(if passed > LONG_NS { LONG_NAP_NS } else { nap });
-                sleep(is_over, deadline.earlier(until));
-                nap = (nap * 2).min(LAST_NAP_NS);
+                let nap = (passed / NAP_PART).clamp(SHORTEST_NAP_NS, LONGEST_NAP_NS);
+                sleep(is_over, deadline.earlier(Deadline::after(nap)));
+                is_cold = true;
             }
         }
     }
