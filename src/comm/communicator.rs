@@ -17,6 +17,7 @@ use super::inquiry::Inquiry;
 use super::message::{self, ControlMessage, PeerReports};
 use super::options::{CommFigures, CommOptions};
 use super::request::Request;
+use super::tickets::Tickets;
 use super::transport::{Transport, TransportFailure, TransportInfo};
 use crate::abi::weir_comm_flags as Flag;
 use crate::base::object::tag;
@@ -65,12 +66,6 @@ struct TransportDriver {
     lost: Vec<Arc<Request>>,
 }
 
-#[derive(Default)]
-struct TicketTable {
-    requests: Vec<Option<Arc<Request>>>,
-    free: Vec<usize>,
-}
-
 pub struct Communicator {
     name: String,
     number: u64,
@@ -90,8 +85,7 @@ pub struct Communicator {
     ended: AtomicU64,
     lost_bytes: AtomicU64,
     registered: OnceLock<Registered>,
-    /// Begun communications of runs, until a node waits for them, and the numbers that are free.
-    tickets: Mutex<TicketTable>,
+    pub tickets: Tickets,
     /// Advanced when it is gone.
     closed: Arc<EventCount>,
     transport: Arc<dyn Transport>,
@@ -141,7 +135,7 @@ impl Communicator {
             ended: AtomicU64::new(0),
             lost_bytes: AtomicU64::new(0),
             registered: OnceLock::new(),
-            tickets: Mutex::default(),
+            tickets: Tickets::default(),
             closed: Arc::new(EventCount::new()),
             options,
             transport,
@@ -239,24 +233,6 @@ impl Communicator {
         let _ = self.driver.call();
         self.drive();
         Ok(())
-    }
-
-    /// A number by which another node finds a request that was begun.
-    pub fn ticket(&self, request: Arc<Request>) -> usize {
-        let TicketTable { requests, free } = &mut *self.tickets.lock();
-        if let Some(ticket) = free.pop() {
-            requests[ticket] = Some(request);
-            return ticket;
-        }
-        requests.push(Some(request));
-        requests.len() - 1
-    }
-
-    pub fn of_ticket(&self, ticket: usize) -> Option<Arc<Request>> {
-        let TicketTable { requests, free } = &mut *self.tickets.lock();
-        let request = requests.get_mut(ticket)?.take()?;
-        free.push(ticket);
-        Some(request)
     }
 
     /// This rank gives up: all ranks' runs end.

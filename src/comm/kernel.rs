@@ -284,6 +284,10 @@ impl Kernel for BeginCommunication {
         &self.0.effects
     }
 
+    fn is_first_half(&self) -> bool {
+        true
+    }
+
     fn listener(&self) -> Option<Arc<dyn RunListener>> {
         Some(Arc::clone(&self.0.comm) as Arc<dyn RunListener>)
     }
@@ -307,7 +311,7 @@ impl Kernel for BeginCommunication {
         // (`WEIR_COMM_TENSORS_STAY`).
         unsafe { request.fill_or_lend(inputs, lent, values)? };
         self.0.comm.submit(&request, run)?;
-        let ticket = self.0.comm.ticket(request);
+        let ticket = self.0.comm.tickets.give(request);
         outputs.get(0).write::<i64>()[0] = ticket as i64;
         Ok(())
     }
@@ -351,7 +355,7 @@ impl Kernel for EndCommunication {
 
     fn start(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let ticket = outputs.input(context, self.0.num_begun() - 1).read::<i64>()[0];
-        let request = usize::try_from(ticket).ok().and_then(|ticket| self.0.comm.of_ticket(ticket));
+        let request = usize::try_from(ticket).ok().and_then(|ticket| self.0.comm.tickets.take(ticket));
         let request = request.ok_or_else(|| Error::internal(format!("no communication has ticket {ticket}")))?;
         if request.attach(done, context.kept_stop()) { Ok(()) } else { done.done(request.deliver(outputs)) }
     }

@@ -20,6 +20,7 @@ mod options;
 mod reduce;
 mod request;
 mod staging;
+mod tickets;
 pub mod transport;
 
 pub use communicator::Communicator;

@@ -95,6 +95,11 @@ pub trait Kernel: Send + Sync {
         None
     }
 
+    /// Whether it begins what is done elsewhere, and returns (`Halves::begin`).
+    fn is_first_half(&self) -> bool {
+        false
+    }
+
     /// The two kernels that a graph has in its place: one that begins the work, and one that ends it later.
     fn halves(&self) -> Option<Halves> {
         None

@@ -5,7 +5,7 @@ use super::*;
 use kit::integers::Builder;
 use kit::run::{on, run};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering::*};
 use weir_core::base::{Code, Desc};
 use weir_core::engine::Tensor;
 use weir_core::graph::ValueId;
@@ -17,6 +17,9 @@ struct Alone {
     is_stuck: AtomicBool,
     sent: AtomicPtr<u8>,
     received: AtomicPtr<u8>,
+    /// What has begun, in order, where a start takes its time.
+    order: Mutex<Vec<&'static str>>,
+    start_ns: AtomicU64,
 }
 
 impl Alone {
@@ -29,6 +32,8 @@ impl Alone {
             is_stuck: AtomicBool::new(false),
             sent: AtomicPtr::default(),
             received: AtomicPtr::default(),
+            order: Mutex::default(),
+            start_ns: AtomicU64::new(0),
         })
     }
 
@@ -50,6 +55,8 @@ impl Transport for Alone {
         unsafe { to.copy_from(from, operation.recv.as_ref().unwrap().bytes.len()) };
         self.sent.store(from, SeqCst);
         self.received.store(to, SeqCst);
+        self.order.lock().unwrap().push("sum");
+        work(self.start_ns.load(SeqCst));
         Ok(Token(1))
     }
     fn test(&self, _: Token) -> Result<bool, TransportFailure> {
@@ -71,6 +78,11 @@ impl Transport for Alone {
     fn recover(&self) -> Result<Arc<dyn Transport>> {
         unreachable!()
     }
+}
+
+fn work(ns: u64) {
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < Duration::from_nanos(ns) {}
 }
 
 /// Hands on its input, and tells where it found it and where it has put it.
@@ -213,5 +225,34 @@ fn a_late_write_meets_no_later_run() {
         for _ in 0..3 {
             assert_eq!(run(&program, &[0, 5], &on(None)).unwrap(), [expected]);
         }
+    }
+}
+
+/// To begin an operation takes its time, too; but it comes before what this thread computes next, whatever was learned.
+#[test]
+fn operations_begin_as_soon_as_they_can() {
+    const LAYERS: usize = 6;
+    let transport = Alone::create();
+    transport.start_ns.store(60_000, SeqCst);
+    let comm = Communicator::create(transport.clone(), named("dp")).unwrap();
+    let (mut builder, values) = Builder::of("step", 1);
+    let mut value = values[0];
+    for _ in 0..LAYERS {
+        let noted = transport.clone();
+        value = builder.op(&[value], move |x| {
+            noted.order.lock().unwrap().push("layer");
+            work(200_000);
+            x[0] + 1
+        });
+        let summed = sum(&mut builder, &comm, value);
+        let updated = builder.op(&[summed], |x| x[0]);
+        builder.output(updated);
+    }
+    let program = builder.compile();
+    for round in 0..8 {
+        run(&program, &[round], &on(None)).unwrap();
+        let order = std::mem::take(&mut *transport.order.lock().unwrap());
+        // Nothing is known before the first run.
+        assert!(round == 0 || order == ["layer", "sum"].repeat(LAYERS), "run {round}: {order:?}");
     }
 }

@@ -344,7 +344,7 @@ impl Plan {
     pub fn starts_elsewhere(&self, node: usize) -> bool {
         match self.bodies[node] {
             Body::Async(_) => true,
-            Body::Kernel(kernel) => self.kernel(kernel).engine().is_some(),
+            Body::Kernel(kernel) => self.kernel(kernel).engine().is_some() || self.kernel(kernel).is_first_half(),
             _ => false,
         }
     }

@@ -69,7 +69,7 @@ const URGENT: u64 = 1 << 62;
 /// Whether a node starts what is done elsewhere, by a device or by whoever completes it later.
 fn starts_elsewhere(node: &Node) -> bool {
     let NodeBody::Kernel { kernel, .. } = &node.body else { return false };
-    kernel.kernel().engine().is_some() || kernel.kernel().is_async()
+    kernel.kernel().engine().is_some() || kernel.kernel().is_async() || kernel.kernel().is_first_half()
 }
 
 /// A topological order of the live nodes: nodes that start work elsewhere come first, and their predecessors; then the
