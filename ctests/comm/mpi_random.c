@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * Random programs of several ranks over MPI. Each is a number, from which all ranks draw the same steps; each rank
- * makes its own graph of them, and compares what it gets, bit by bit, with an interpreter that does all ranks' steps one
- * after the other.
+ * makes its own graph of them, and compares what it gets, bit by bit, with an interpreter that does all ranks' steps
+ * one after the other.
  *
- *     mpi_random [<programs> [<first> [funneled]]]
+ *     mpi_random [<programs> [<first>]] [funneled]
  *
  * What fails is printed with its number and its steps.
  */
@@ -235,7 +235,9 @@ static int32_t reduced(weir_comm_reduction by, const int32_t *v, int64_t count, 
 
 static int predicate(const step *s, const int32_t *v, int64_t count) {
     int64_t sum = 0;
-    for (int64_t i = 0; i < count; i++) sum += s->asks_root ? v[s->from * count + i] : reduced(s->reduction, v, count, i);
+    for (int64_t i = 0; i < count; i++) {
+        sum += s->asks_root ? v[s->from * count + i] : reduced(s->reduction, v, count, i);
+    }
     return is_yes(sum);
 }
 
@@ -709,12 +711,13 @@ static void try_program(weir_comm *const *all, int funneled) {
 }
 
 int main(int argc, char **argv) {
-    const int programs = scale(argc > 1 ? atoi(argv[1]) : 250), funneled = argc > 3;
-    const uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
+    const int funneled = argc > 1 && strcmp(argv[argc - 1], "funneled") == 0, numbers = argc - funneled;
+    const uint64_t first = numbers > 2 ? strtoull(argv[2], NULL, 10) : funneled ? 1000 : 0;
     weir_comm *comms[COMMS] = {NULL};
     char text[80];
     begin_ranks(&argc, &argv, funneled ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE);
     CHECK(size >= 2 && size <= MOST_RANKS);
+    const int programs = scale(numbers > 1 ? atoi(argv[1]) : 500 / size);
     weir_runtime_info before = runtime_info();
     /* Two of each kind. */
     for (int c = 0; c < COMMS; c++) {
