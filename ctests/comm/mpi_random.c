@@ -726,7 +726,10 @@ int main(int argc, char **argv) {
         if (funneled) options.flags &= ~(uint64_t)WEIR_COMM_OWN_THREAD;
         CHECK_OK(weir_mpi_comm_create(MPI_COMM_WORLD, &options, &comms[c]));
     }
-    for (seed = first; seed < first + (uint64_t)programs; seed++) try_program(comms, funneled);
+    for (seed = first; seed < first + (uint64_t)programs; seed++) {
+        alarm(240); /* for each of them */
+        try_program(comms, funneled);
+    }
     meet();
     for (int c = 0; c < COMMS; c++) weir_comm_release(comms[c]);
     check_released(&before);
