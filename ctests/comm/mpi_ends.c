@@ -519,7 +519,8 @@ static void test_stop(weir_threadpool *pool, int beside, uint64_t flags) {
     CHECK(weir_program_run(program, NULL, in, 2, out, 2, NULL) != WEIR_OK);
     if (rank != silent) {
         CHECK(now_ns() - began < UINT64_C(5) * 1000000000);
-        snprintf(text, sizeof text, "rank %d did not answer", silent);
+        /* On a machine that is busy others may not have answered in time either; it is the last of them. */
+        snprintf(text, sizeof text, " %d did not answer", silent);
         CHECK_TEXT(weir_last_error_message(), text);
     } else {
         CHECK(now_ns() - began > UINT64_C(1) * 1000000000);
