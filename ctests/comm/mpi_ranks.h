@@ -35,6 +35,7 @@ static inline void end_ranks(const char *text) {
 /* Ends without MPI_Finalize, which may wait for operations that were given up, and for ranks that are dead. */
 static inline void end_open_ranks(void) {
     fflush(NULL);
+    sleep_ms(300); /* launchers throw away what they have not passed on by then */
     if (rank == 0) MPI_Abort(MPI_COMM_WORLD, 42);
     for (;;) sleep_ms(10); /* the launcher ends the others */
 }

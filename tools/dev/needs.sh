@@ -119,10 +119,8 @@ want_test_tools() {
     want_build_tools
     want_commands valgrind=valgrind pkg-config=pkg-config python3=python3 doxygen=doxygen dot=graphviz \
         clang=clang clang++=clang llvm-symbolizer=llvm readelf=binutils abidw=abigail-tools abidiff=abigail-tools \
-        diff=diffutils gzip=gzip tar=tar node=nodejs mpicc.openmpi=openmpi-bin mpirun.openmpi=openmpi-bin \
-        mpicc.mpich=mpich mpiexec.mpich=mpich timeout=coreutils
-    want libopenmpi-dev "the header and the library of Open MPI" links_mpi mpicc.openmpi
-    want libmpich-dev "the header and the library of MPICH" links_mpi mpicc.mpich
+        diff=diffutils gzip=gzip tar=tar node=nodejs
+    want_both_mpis
     # ctests/scripts/ranks_ulfm.sh asks pip for another MPI.
     want python3-venv "Python's venv with pip" python3 -c 'import ensurepip'
     want_header tbb/task_arena.h libtbb-dev
@@ -133,6 +131,20 @@ want_test_tools() {
     done
     # The tests use whichever Python has them: find_python.
     want "python3-numpy python3-cffi" "NumPy and cffi for one and the same Python" find_python numpy, cffi
+}
+
+# The MPIs that the programs of several ranks are run with.
+want_both_mpis() {
+    want_commands mpicc.openmpi=openmpi-bin mpirun.openmpi=openmpi-bin mpicc.mpich=mpich mpiexec.mpich=mpich \
+        timeout=coreutils
+    want libopenmpi-dev "the header and the library of Open MPI" links_mpi mpicc.openmpi
+    want libmpich-dev "the header and the library of MPICH" links_mpi mpicc.mpich
+}
+
+# What ./dev test ranks needs.
+want_ranks_tools() {
+    want_build_tools
+    want_both_mpis
 }
 
 # An MPI for the ranks example: the user's, whichever it is.

@@ -2,6 +2,7 @@
 # shellcheck shell=sh
 #
 # ./dev test quick: what a small change touches, in a build of its own that is not optimised and that only grows.
+# ./dev test ranks: the programs of several ranks, in the build of ./dev test.
 
 # The files that differ from the last commit, or else those of the last commit.
 changed_files() {
@@ -67,4 +68,22 @@ test_quick() {
 build_quick_tests() {
     configure "$build/quick" -DCMAKE_BUILD_TYPE=Debug -DWEIR_BUILD_TESTS=ON -DWEIR_BUILD_EXAMPLES=ON &&
         cmake --build "$build/quick" --parallel "$jobs" --target $(printf 'tests_%s ' "$@")
+}
+
+test_ranks() {
+    get want_ranks_tools
+    check_cmake
+    need_rust 1.89
+    need_components
+    mkdir -p "$build"
+    log=$build/ranks.log
+    check "build the programs of several ranks" build_ranks_tests
+    run_ctests "programs of several ranks, with both MPIs" "$build/test" --parallel "$ctest_jobs" \
+        --label-exclude valgrind --label-regex '^comm$'
+    summary
+}
+
+build_ranks_tests() {
+    configure "$build/test" -DWEIR_BUILD_TESTS=ON -DWEIR_BUILD_EXAMPLES=ON &&
+        cmake --build "$build/test" --parallel "$jobs" --target tests_comm
 }
