@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * A thousand ranks in virtual time. Each rank is a communicator and a program of weir, over a transport that moves no
+ * bytes: it has a clock for its rank. Kernels advance the clock by what they cost; `test` says that an operation is over
+ * when the clock has reached its end; and where a rank has nothing left but to wait, the clock jumps to the next end.
+ *
+ * Collective k ends when the last rank has begun it, and the network is done with k - 1, plus the time of the fastest
+ * algorithm (virtual.h). What a rank does before it begins k depends on the ends of earlier ones alone; so rank after
+ * rank is run, again and again, until no end changes: after as many rounds as there are operations, at most.
+ *
+ * Tensors are small; each of their elements stands for many.
+ *
+ *   virtual [parameters.txt] [ranks ...]
+ */
+
+#include "virtual.h"
+#include <assert.h>
+#include <malloc.h>
+#include <time.h>
+#include <unistd.h>
+#include <weir.h>
+#include <weir/comm.h>
+
+enum { ELEMENTS = 64 };
+
+#undef assert
+#define assert(what)                                                                                                   \
+    do {                                                                                                               \
+        if (!(what)) {                                                                                                 \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #what);                                         \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+#define MUST(call)                                                                                                     \
+    do {                                                                                                               \
+        if ((call) != WEIR_OK) {                                                                                       \
+            fprintf(stderr, "%s: %s\n", #call, weir_last_error_message());                                             \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+/* What all ranks share. */
+struct world {
+    const struct parameters *parameters;
+    int ranks, size, in_bucket;
+    /* Of operation k: its latest begin and its end, as of the last round; its latest begin in this one. */
+    double latest[LAYERS], ends[LAYERS], next_latest[LAYERS];
+    struct cost cost[LAYERS];
+};
+
+struct operation {
+    struct rank *rank;
+    int number, is_open;
+    double end;
+    uint64_t seen; /* the rank's `moves` when it was tested last */
+};
+
+struct rank {
+    struct world *world;
+    int number;
+    weir_comm *comm;
+    weir_program *program;
+    double clock, computed, copied, late, latency, link;
+    uint64_t moves; /* how often anything has happened */
+    int begun, layers, updates, early;
+    struct operation operations[LAYERS];
+};
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+/* ---- The transport ---- */
+
+static weir_status get_info(void *ctx, weir_comm_transport_info *info) {
+    const struct rank *rank = ctx;
+    info->rank = rank->number;
+    info->size = rank->world->ranks;
+    info->ops = 1 << WEIR_COMM_SEND | 1 << WEIR_COMM_RECV | 1 << WEIR_COMM_ALL_REDUCE;
+    info->dtypes = UINT64_C(1) << WEIR_F32;
+    info->reductions = 1 << WEIR_COMM_SUM;
+    info->max_tag = 32767;
+    snprintf(info->name, sizeof info->name, "virtual time");
+    return WEIR_OK;
+}
+
+static void pass(struct rank *rank, double time) {
+    rank->clock += time;
+    rank->moves++;
+}
+
+static double copy_time(const struct world *world) {
+    return world->in_bucket > 1 ? world->in_bucket * gradient_bytes[world->size] * world->parameters->copy : 0;
+}
+
+static weir_status start(void *ctx, const weir_comm_operation *of, void **out_request) {
+    struct rank *rank = ctx;
+    struct world *world = rank->world;
+    const double bytes = (double)of->count / ELEMENTS * gradient_bytes[world->size];
+    if (of->op != WEIR_COMM_ALL_REDUCE || rank->begun == LAYERS) return WEIR_UNIMPLEMENTED;
+    const int k = rank->begun++;
+    struct operation *operation = &rank->operations[k];
+    /* Before: weir has copied a bucket. */
+    pass(rank, copy_time(world));
+    rank->copied += copy_time(world);
+    assert(bytes == world->in_bucket * gradient_bytes[world->size]);
+    world->next_latest[k] = fmax(world->next_latest[k], rank->clock);
+    operation->rank = rank;
+    operation->number = k;
+    operation->is_open = 1;
+    operation->end = fmax(world->ends[k], rank->clock + world->cost[k].all);
+    operation->seen = 0;
+    memcpy(of->recv, of->send, of->count * of->element_bytes);
+    pass(rank, world->parameters->call);
+    *out_request = operation;
+    return WEIR_OK;
+}
+
+/* The rank waits until the next of its operations is over: for the latest rank at first, then for the network. */
+static void wait_for_next(struct rank *rank) {
+    const struct operation *next = NULL;
+    const struct world *world = rank->world;
+    for (int k = 0; k < rank->begun; k++) {
+        const struct operation *at = &rank->operations[k];
+        if (at->is_open && (!next || at->end < next->end)) next = at;
+    }
+    const double wait = next->end - rank->clock;
+    const double late = fmin(fmax(world->latest[next->number] - rank->clock, 0), wait);
+    const struct cost *cost = &world->cost[next->number];
+    rank->late += late;
+    rank->latency += (wait - late) * cost->latency / cost->all;
+    rank->link += (wait - late) * (1 - cost->latency / cost->all);
+    pass(rank, wait);
+}
+
+static weir_status test(void *ctx, void *request, int32_t *out_done) {
+    struct rank *rank = ctx;
+    struct operation *operation = request;
+    *out_done = 0;
+    if (operation->end > rank->clock) {
+        /* A second look, and nothing has happened in between: the rank has nothing else to do. */
+        if (operation->seen == rank->moves) wait_for_next(rank);
+        operation->seen = rank->moves;
+    }
+    if (operation->end > rank->clock) return WEIR_OK;
+    operation->is_open = 0;
+    pass(rank, copy_time(rank->world));
+    rank->copied += copy_time(rank->world);
+    *out_done = 1;
+    return WEIR_OK;
+}
+
+/* ---- The program ---- */
+
+static int32_t layer_kernel(void *user, weir_kernel_context *context) {
+    struct rank *rank = user;
+    const double time = layer_time(rank->world->parameters, rank->world->size, rank->number, rank->layers++);
+    (void)context;
+    rank->computed += time;
+    pass(rank, time);
+    return WEIR_OK;
+}
+
+static int32_t update_kernel(void *user, weir_kernel_context *context) {
+    struct rank *rank = user;
+    const double time = rank->world->parameters->update[rank->world->size];
+    (void)context;
+    rank->updates++;
+    rank->early += rank->layers < LAYERS;
+    rank->computed += time;
+    pass(rank, time);
+    return WEIR_OK;
+}
+
+static weir_kernel *make_kernel(weir_engine *engine, struct rank *rank, const char *name, weir_compute_fn compute,
+                                double cost, const weir_tensor_desc *in, size_t inputs, const weir_tensor_desc *out,
+                                size_t outputs) {
+    const weir_host_kernel_desc desc = {.struct_size = sizeof desc,
+                                        .name = name,
+                                        .inputs = in,
+                                        .num_inputs = inputs,
+                                        .outputs = out,
+                                        .num_outputs = outputs,
+                                        .compute = compute,
+                                        .cost_ns = (uint64_t)(cost * 1000),
+                                        .user = rank};
+    weir_kernel *kernel = NULL;
+    MUST(weir_kernel_create_host(engine, &desc, &kernel));
+    return kernel;
+}
+
+static weir_program *make_program(weir_engine *engine, struct rank *rank) {
+    const struct world *world = rank->world;
+    const struct parameters *of = world->parameters;
+    const size_t bucket = (size_t)world->in_bucket;
+    const weir_communication all_reduce = {
+        .struct_size = sizeof all_reduce, .op = WEIR_COMM_ALL_REDUCE, .num_tensors = bucket};
+    const weir_tensor_desc desc = {.dtype = WEIR_F32, .rank = 1, .dims = {ELEMENTS}}, both[2] = {desc, desc};
+    weir_kernel *layers, *updates, *sum = NULL;
+    weir_graph *graph = NULL;
+    weir_program *program = NULL;
+    weir_value activation, made[2], gradients[LAYERS], weights[LAYERS];
+    char name[32];
+    layers = make_kernel(engine, rank, "layer", layer_kernel, of->layer[world->size], &desc, 1, both, 2);
+    updates = make_kernel(engine, rank, "update", update_kernel, of->update[world->size], both, 2, &desc, 1);
+    MUST(weir_kernel_create_communication(engine, rank->comm, &all_reduce, NULL, &sum));
+    MUST(weir_graph_create("step", &graph));
+    MUST(weir_graph_add_input(graph, "x", &desc, &activation));
+    for (int i = 0; i < LAYERS; i++) {
+        snprintf(name, sizeof name, "weights %d", i);
+        MUST(weir_graph_add_input(graph, name, &desc, &weights[i]));
+        snprintf(name, sizeof name, "layer %d", i);
+        MUST(weir_graph_add_kernel(graph, name, layers, &activation, 1, made, 2, NULL));
+        activation = made[0];
+        gradients[i] = made[1];
+        if ((i + 1) % world->in_bucket != 0) continue;
+        weir_value *first = &gradients[i + 1 - world->in_bucket];
+        snprintf(name, sizeof name, "sum %d", i / world->in_bucket);
+        MUST(weir_graph_add_kernel(graph, name, sum, first, bucket, first, bucket, NULL));
+        for (int j = i + 1 - world->in_bucket; j <= i; j++) {
+            weir_value in[2] = {weights[j], gradients[j]}, out;
+            snprintf(name, sizeof name, "update %d", j);
+            MUST(weir_graph_add_kernel(graph, name, updates, in, 2, &out, 1, NULL));
+            snprintf(name, sizeof name, "updated %d", j);
+            MUST(weir_graph_add_output(graph, name, out));
+        }
+    }
+    MUST(weir_graph_compile(graph, &engine, 1, NULL, &program));
+    weir_graph_destroy(graph);
+    weir_kernel_release(layers);
+    weir_kernel_release(updates);
+    weir_kernel_release(sum);
+    return program;
+}
+
+static weir_tensor *make_tensor(weir_engine *engine) {
+    const weir_tensor_desc desc = {.dtype = WEIR_F32, .rank = 1, .dims = {ELEMENTS}};
+    weir_tensor *tensor = NULL;
+    void *data = NULL;
+    MUST(weir_tensor_create(engine, &desc, NULL, &tensor));
+    MUST(weir_tensor_get_data(tensor, &data));
+    memset(data, 0, ELEMENTS * sizeof(float));
+    return tensor;
+}
+
+/* ---- Rounds ---- */
+
+/* What one configuration has come to; memory in bytes a rank. */
+struct figures {
+    double alone, step, late, latency, link, copied, early, real_us, comm_bytes, program_bytes, run_bytes, rss_bytes;
+    int rounds;
+    char by;
+};
+
+static void run_rank(struct rank *rank, weir_tensor *const *in, weir_tensor **out) {
+    rank->clock = rank->computed = rank->copied = rank->late = rank->latency = rank->link = 0;
+    rank->begun = rank->layers = rank->updates = rank->early = 0;
+    rank->moves = 1;
+    MUST(weir_program_run(rank->program, NULL, in, LAYERS + 1, out, LAYERS, NULL));
+    assert(rank->layers == LAYERS && rank->updates == LAYERS && rank->begun == LAYERS / rank->world->in_bucket);
+}
+
+static double heap(void) {
+    const struct mallinfo2 info = mallinfo2();
+    return (double)info.uordblks + (double)info.hblkhd;
+}
+
+static double resident(void) {
+    long pages = 0, skipped = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file || fscanf(file, "%ld %ld", &skipped, &pages) != 2) pages = 0;
+    if (file) fclose(file);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+static struct figures simulate(weir_engine *engine, const struct parameters *parameters, int ranks, int size,
+                               int in_bucket) {
+    static const weir_comm_vtable vtable = {
+        .struct_size = sizeof vtable, .get_info = get_info, .start = start, .test = test};
+    struct world world = {.parameters = parameters, .ranks = ranks, .size = size, .in_bucket = in_bucket};
+    const int operations = LAYERS / in_bucket;
+    struct rank *each = calloc((size_t)ranks, sizeof *each);
+    weir_tensor *in[LAYERS + 1], *out[LAYERS];
+    struct figures figures = {0};
+    int has_changed = 1;
+    assert(each);
+    for (int i = 0; i <= LAYERS; i++) in[i] = make_tensor(engine);
+    for (int i = 0; i < LAYERS; i++) out[i] = make_tensor(engine);
+    for (int k = 0; k < operations; k++)
+        world.cost[k] = all_reduce_cost(parameters, ranks, in_bucket * gradient_bytes[size]);
+    figures.by = world.cost[0].by;
+    const double before = heap(), rss = resident();
+    for (int r = 0; r < ranks; r++) {
+        each[r].world = &world;
+        each[r].number = r;
+        MUST(weir_comm_create(&vtable, &each[r], NULL, &each[r].comm));
+    }
+    const double with_comms = heap();
+    for (int r = 0; r < ranks; r++) each[r].program = make_program(engine, &each[r]);
+    const double with_programs = heap();
+    while (has_changed) {
+        assert(figures.rounds++ <= operations + 1);
+        memset(world.next_latest, 0, sizeof world.next_latest);
+        const double began = now();
+        for (int r = 0; r < ranks; r++) run_rank(&each[r], in, out);
+        figures.real_us = (now() - began) * 1e6 / ranks;
+        has_changed = 0;
+        double link = 0;
+        for (int k = 0; k < operations; k++) {
+            link = fmax(link, world.next_latest[k]) + world.cost[k].all;
+            has_changed |= link != world.ends[k] || world.next_latest[k] != world.latest[k];
+            world.ends[k] = link;
+            world.latest[k] = world.next_latest[k];
+        }
+    }
+    const double with_runs = heap();
+    for (int r = 0; r < ranks; r++) {
+        figures.alone += each[r].computed / ranks;
+        figures.step = fmax(figures.step, each[r].clock);
+        figures.late += each[r].late / ranks;
+        figures.latency += each[r].latency / ranks;
+        figures.link += each[r].link / ranks;
+        figures.copied += each[r].copied / ranks;
+        figures.early += (double)each[r].early / ranks;
+    }
+    figures.comm_bytes = (with_comms - before) / ranks;
+    figures.program_bytes = (with_programs - with_comms) / ranks;
+    figures.run_bytes = (with_runs - with_programs) / ranks;
+    figures.rss_bytes = (resident() - rss) / ranks;
+    for (int r = 0; r < ranks; r++) {
+        weir_program_release(each[r].program);
+        weir_comm_release(each[r].comm);
+    }
+    for (int i = 0; i <= LAYERS; i++) weir_tensor_release(in[i]);
+    for (int i = 0; i < LAYERS; i++) weir_tensor_release(out[i]);
+    free(each);
+    return figures;
+}
+
+int main(int argc, char **argv) {
+    static const int buckets[] = {1, 4, 8};
+    const char *path = argc > 1 ? argv[1] : "bench/comm/parameters.txt";
+    struct parameters parameters;
+    weir_engine *engine = NULL;
+    int ranks[16] = {8, 64, 1024}, number = 3;
+    struct figures memory[16];
+    if (!read_parameters(path, &parameters)) {
+        fprintf(stderr, "usage: virtual [parameters.txt] [ranks ...]\n");
+        return 1;
+    }
+    for (int i = 2; i < argc && i < 18; i++) ranks[(number = i - 1) - 1] = atoi(argv[i]);
+    MUST(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &engine));
+    printf("A step of %d layers in virtual time. Shares of the step, mean of the ranks: waiting for the latest rank, for\n"
+           "the network's latency and for its bytes; copying buckets. By: ring, doubling, halving. Twin: without weir.\n\n"
+           "%5s %8s %6s %2s %10s %10s %6s | %6s %7s %6s %6s | %5s %8s %6s %8s\n",
+           LAYERS, "ranks", "gradient", "bucket", "by", "alone, us", "step, us", "effic.", "latest", "latency", "bytes",
+           "copies", "early", "twin", "rounds", "real us");
+    for (int i = 0; i < number; i++) {
+        for (int size = 0; size < SIZES; size++) {
+            for (int b = 0; b < 3; b++) {
+                const struct figures of = simulate(engine, &parameters, ranks[i], size, buckets[b]);
+                const double part = 100 / of.step;
+                const double twin = twin_step(&parameters, ranks[i], size, buckets[b], 1);
+                printf("%5d %5.0f KB %6d %2c %10.0f %10.0f %5.1f%% | %5.1f%% %6.1f%% %5.1f%% %5.1f%% | %5.1f %+7.3f%% "
+                       "%6d %8.1f\n",
+                       ranks[i], gradient_bytes[size] / 1024, buckets[b], of.by, of.alone, of.step, of.alone * part,
+                       of.late * part, of.latency * part, of.link * part, of.copied * part, of.early,
+                       (twin / of.step - 1) * 100, of.rounds, of.real_us);
+                fflush(stdout);
+                if (size == 0 && b == 0) memory[i] = of;
+            }
+        }
+    }
+    printf("\nBytes a rank for weir (heap): ranks, communicator, program, its first runs; growth of the process\n");
+    for (int i = 0; i < number; i++)
+        printf("%5d %9.0f %9.0f %9.0f %9.0f\n", ranks[i], memory[i].comm_bytes, memory[i].program_bytes,
+               memory[i].run_bytes, memory[i].rss_bytes);
+    weir_engine_release(engine);
+    return 0;
+}
