@@ -20,6 +20,7 @@
 #include <unistd.h>
 #include <weir.h>
 #include <weir/comm.h>
+#include <weir/inspect.h>
 
 enum { ELEMENTS = 64 };
 
@@ -44,8 +45,8 @@ struct world {
     const struct parameters *parameters;
     int ranks, size, in_bucket;
     /* Of operation k: its latest begin and its end, as of the last round; its latest begin in this one. */
-    double latest[LAYERS], ends[LAYERS], next_latest[LAYERS];
-    struct cost cost[LAYERS];
+    double latest[STEPS * LAYERS], ends[STEPS * LAYERS], next_latest[STEPS * LAYERS];
+    struct cost cost; /* of each */
 };
 
 struct operation {
@@ -63,12 +64,13 @@ struct rank {
     double clock, computed, copied, late, latency, link;
     uint64_t moves; /* how often anything has happened */
     int begun, layers, updates, early;
-    struct operation operations[LAYERS];
+    struct operation operations[STEPS * LAYERS];
 };
 
+/* Of the processor: waits for other processes do not count. */
 static double now(void) {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
@@ -99,7 +101,7 @@ static weir_status start(void *ctx, const weir_comm_operation *of, void **out_re
     struct rank *rank = ctx;
     struct world *world = rank->world;
     const double bytes = (double)of->count / ELEMENTS * gradient_bytes[world->size];
-    if (of->op != WEIR_COMM_ALL_REDUCE || rank->begun == LAYERS) return WEIR_UNIMPLEMENTED;
+    if (of->op != WEIR_COMM_ALL_REDUCE || rank->begun == STEPS * LAYERS) return WEIR_UNIMPLEMENTED;
     const int k = rank->begun++;
     struct operation *operation = &rank->operations[k];
     /* Before: weir has copied a bucket. */
@@ -110,7 +112,7 @@ static weir_status start(void *ctx, const weir_comm_operation *of, void **out_re
     operation->rank = rank;
     operation->number = k;
     operation->is_open = 1;
-    operation->end = fmax(world->ends[k], rank->clock + world->cost[k].all);
+    operation->end = fmax(world->ends[k], rank->clock + world->cost.all);
     operation->seen = 0;
     memcpy(of->recv, of->send, of->count * of->element_bytes);
     pass(rank, world->parameters->call);
@@ -128,7 +130,7 @@ static void wait_for_next(struct rank *rank) {
     }
     const double wait = next->end - rank->clock;
     const double late = fmin(fmax(world->latest[next->number] - rank->clock, 0), wait);
-    const struct cost *cost = &world->cost[next->number];
+    const struct cost *cost = &world->cost;
     rank->late += late;
     rank->latency += (wait - late) * cost->latency / cost->all;
     rank->link += (wait - late) * (1 - cost->latency / cost->all);
@@ -168,7 +170,7 @@ static int32_t update_kernel(void *user, weir_kernel_context *context) {
     const double time = rank->world->parameters->update[rank->world->size];
     (void)context;
     rank->updates++;
-    rank->early += rank->layers < LAYERS;
+    rank->early += rank->layers % LAYERS != 0;
     rank->computed += time;
     pass(rank, time);
     return WEIR_OK;
@@ -245,6 +247,20 @@ static weir_tensor *make_tensor(weir_engine *engine) {
     return tensor;
 }
 
+/* What a program would have learned of its nodes in real time: kernels take no time here. */
+static void write_costs(const struct world *world, char *to, size_t capacity) {
+    const struct parameters *of = world->parameters;
+    size_t at = (size_t)snprintf(to, capacity, "weir costs 1\n");
+    for (int i = 0; i < LAYERS; i++) {
+        at += (size_t)snprintf(to + at, capacity - at, "%.0f - layer %d\n%.0f - update %d\n",
+                               of->layer[world->size] * 1e3, i, of->update[world->size] * 1e3, i);
+        if (i % world->in_bucket) continue;
+        at += (size_t)snprintf(to + at, capacity - at, "%.0f - sum %d (begin)\n100 - sum %d\n", of->begin * 1e3,
+                               i / world->in_bucket, i / world->in_bucket);
+        if (at >= capacity) abort();
+    }
+}
+
 /* ---- Rounds ---- */
 
 /* What one configuration has come to; memory in bytes a rank. */
@@ -254,12 +270,18 @@ struct figures {
     char by;
 };
 
-static void run_rank(struct rank *rank, weir_tensor *const *in, weir_tensor **out) {
+static void run_rank(struct rank *rank, const char *costs, weir_tensor *const *in, weir_tensor **out) {
+    size_t known = 0;
     rank->clock = rank->computed = rank->copied = rank->late = rank->latency = rank->link = 0;
     rank->begun = rank->layers = rank->updates = rank->early = 0;
     rank->moves = 1;
-    MUST(weir_program_run(rank->program, NULL, in, LAYERS + 1, out, LAYERS, NULL));
-    assert(rank->layers == LAYERS && rank->updates == LAYERS && rank->begun == LAYERS / rank->world->in_bucket);
+    for (int step = 1; step <= STEPS; step++) {
+        MUST(weir_program_load_costs(rank->program, costs, &known));
+        assert(known == 2 * (size_t)(LAYERS + LAYERS / rank->world->in_bucket));
+        MUST(weir_program_run(rank->program, NULL, in, LAYERS + 1, out, LAYERS, NULL));
+        assert(rank->layers == step * LAYERS && rank->updates == step * LAYERS);
+        assert(rank->begun == step * LAYERS / rank->world->in_bucket);
+    }
 }
 
 static double heap(void) {
@@ -280,17 +302,18 @@ static struct figures simulate(weir_engine *engine, const struct parameters *par
     static const weir_comm_vtable vtable = {
         .struct_size = sizeof vtable, .get_info = get_info, .start = start, .test = test};
     struct world world = {.parameters = parameters, .ranks = ranks, .size = size, .in_bucket = in_bucket};
-    const int operations = LAYERS / in_bucket;
+    const int operations = STEPS * LAYERS / in_bucket;
     struct rank *each = calloc((size_t)ranks, sizeof *each);
     weir_tensor *in[LAYERS + 1], *out[LAYERS];
     struct figures figures = {0};
     int has_changed = 1;
+    char costs[8192];
     assert(each);
+    write_costs(&world, costs, sizeof costs);
     for (int i = 0; i <= LAYERS; i++) in[i] = make_tensor(engine);
     for (int i = 0; i < LAYERS; i++) out[i] = make_tensor(engine);
-    for (int k = 0; k < operations; k++)
-        world.cost[k] = all_reduce_cost(parameters, ranks, in_bucket * gradient_bytes[size]);
-    figures.by = world.cost[0].by;
+    world.cost = all_reduce_cost(parameters, ranks, in_bucket * gradient_bytes[size]);
+    figures.by = world.cost.by;
     const double before = heap(), rss = resident();
     for (int r = 0; r < ranks; r++) {
         each[r].world = &world;
@@ -304,27 +327,34 @@ static struct figures simulate(weir_engine *engine, const struct parameters *par
         assert(figures.rounds++ <= operations + 1);
         memset(world.next_latest, 0, sizeof world.next_latest);
         const double began = now();
-        for (int r = 0; r < ranks; r++) run_rank(&each[r], in, out);
-        figures.real_us = (now() - began) * 1e6 / ranks;
+        for (int r = 0; r < ranks; r++) run_rank(&each[r], costs, in, out);
+        figures.real_us = (now() - began) * 1e6 / ranks / STEPS;
         has_changed = 0;
         double link = 0;
         for (int k = 0; k < operations; k++) {
-            link = fmax(link, world.next_latest[k]) + world.cost[k].all;
+            link = fmax(link, world.next_latest[k]) + world.cost.all;
             has_changed |= link != world.ends[k] || world.next_latest[k] != world.latest[k];
             world.ends[k] = link;
             world.latest[k] = world.next_latest[k];
         }
     }
     const double with_runs = heap();
+    double end = 0;
+    for (int r = 0; r < ranks; r++) end = fmax(end, each[r].clock);
     for (int r = 0; r < ranks; r++) {
-        figures.alone += each[r].computed / ranks;
-        figures.step = fmax(figures.step, each[r].clock);
-        figures.late += each[r].late / ranks;
-        figures.latency += each[r].latency / ranks;
-        figures.link += each[r].link / ranks;
-        figures.copied += each[r].copied / ranks;
-        figures.early += (double)each[r].early / ranks;
+        const struct rank *rank = &each[r];
+        const double of = (double)ranks * STEPS;
+        const double calls = operations * parameters->call;
+        const double sum = rank->computed + rank->copied + calls + rank->late + rank->latency + rank->link;
+        assert(fabs(sum - rank->clock) < 1e-6 * end);
+        figures.alone += rank->computed / of;
+        figures.late += (rank->late + end - rank->clock) / of;
+        figures.latency += rank->latency / of;
+        figures.link += rank->link / of;
+        figures.copied += rank->copied / of;
+        figures.early += rank->early / of;
     }
+    figures.step = end / STEPS;
     figures.comm_bytes = (with_comms - before) / ranks;
     figures.program_bytes = (with_programs - with_comms) / ranks;
     figures.run_bytes = (with_runs - with_programs) / ranks;
@@ -352,17 +382,18 @@ int main(int argc, char **argv) {
     }
     for (int i = 2; i < argc && i < 18; i++) ranks[(number = i - 1) - 1] = atoi(argv[i]);
     MUST(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &engine));
-    printf("A step of %d layers in virtual time. Shares of the step, mean of the ranks: waiting for the latest rank, for\n"
-           "the network's latency and for its bytes; copying buckets. By: ring, doubling, halving. Twin: without weir.\n\n"
+    printf("A step of %d layers in virtual time, mean of %d. Shares, mean of the ranks: waiting for the latest rank, for the\n"
+           "network's latency, for its bytes; copying buckets. early: changes of weights before the last layer. By: ring,\n"
+           "doubling, halving. Twin: without weir. real us: of the processor, for a run of weir.\n\n"
            "%5s %8s %6s %2s %10s %10s %6s | %6s %7s %6s %6s | %5s %8s %6s %8s\n",
-           LAYERS, "ranks", "gradient", "bucket", "by", "alone, us", "step, us", "effic.", "latest", "latency", "bytes",
+           LAYERS, STEPS, "ranks", "gradient", "bucket", "by", "alone, us", "step, us", "effic.", "latest", "latency", "bytes",
            "copies", "early", "twin", "rounds", "real us");
     for (int i = 0; i < number; i++) {
         for (int size = 0; size < SIZES; size++) {
             for (int b = 0; b < 3; b++) {
                 const struct figures of = simulate(engine, &parameters, ranks[i], size, buckets[b]);
                 const double part = 100 / of.step;
-                const double twin = twin_step(&parameters, ranks[i], size, buckets[b], 1);
+                const double twin = twin_step(&parameters, ranks[i], size, buckets[b]);
                 printf("%5d %5.0f KB %6d %2c %10.0f %10.0f %5.1f%% | %5.1f%% %6.1f%% %5.1f%% %5.1f%% | %5.1f %+7.3f%% "
                        "%6d %8.1f\n",
                        ranks[i], gradient_bytes[size] / 1024, buckets[b], of.by, of.alone, of.step, of.alone * part,
@@ -377,6 +408,17 @@ int main(int argc, char **argv) {
     for (int i = 0; i < number; i++)
         printf("%5d %9.0f %9.0f %9.0f %9.0f\n", ranks[i], memory[i].comm_bytes, memory[i].program_bytes,
                memory[i].run_bytes, memory[i].rss_bytes);
+    for (int size = 0; size < SIZES; size++) {
+        if (parameters.measured[size] == 0) continue;
+        /* The network moves by itself, or only while the rank waits. */
+        const struct figures of = simulate(engine, &parameters, 2, size, 1);
+        const double takes = all_reduce_cost(&parameters, 2, gradient_bytes[size]).all;
+        const double apart = of.alone + LAYERS * (takes + parameters.call), real = parameters.measured[size];
+        printf("%s%5.0f KB, 2 ranks: virtual %.0f us; without overlap %.0f; measured: weir %.0f, MPI by hand %.0f; weir / "
+               "virtual %.3f, weir / without overlap %.3f\n",
+               size ? "" : "\n", gradient_bytes[size] / 1024, of.step, apart, real, parameters.measured_mpi[size],
+               real / of.step, real / apart);
+    }
     weir_engine_release(engine);
     return 0;
 }

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LAYERS = 32, SIZES = 2, CLASSES = 4 };
+enum { LAYERS = 32, STEPS = 4, SIZES = 2, CLASSES = 4 };
 
 static const double gradient_bytes[SIZES] = {65536, 4194304};
 
@@ -23,8 +23,8 @@ struct message_class {
 
 struct parameters {
     struct message_class classes[CLASSES];
-    int num_classes, halving, progress;
-    double gamma, call, copy, noise_layer, noise_rank;
+    int num_classes, halving;
+    double gamma, call, copy, begin, noise_layer, noise_rank;
     double layer[SIZES], update[SIZES], measured[SIZES], measured_mpi[SIZES];
 };
 
@@ -39,6 +39,7 @@ static inline int read_parameters(const char *path, struct parameters *to) {
     char line[256];
     if (!file) return 0;
     memset(to, 0, sizeof *to);
+    to->begin = 1;
     while (fgets(line, sizeof line, file)) {
         char key[64] = "";
         double x[4] = {0};
@@ -53,10 +54,10 @@ static inline int read_parameters(const char *path, struct parameters *to) {
             to->call = x[0];
         } else if (!strcmp(key, "copy")) {
             to->copy = x[0] * 1e-3;
+        } else if (!strcmp(key, "begin")) {
+            to->begin = x[0];
         } else if (!strcmp(key, "halving")) {
             to->halving = x[0] != 0;
-        } else if (!strcmp(key, "progress")) {
-            to->progress = x[0] != 0;
         } else if (!strcmp(key, "noise_layer")) {
             to->noise_layer = x[0];
         } else if (!strcmp(key, "noise_rank")) {
@@ -145,12 +146,12 @@ struct twin_rank {
     int ready;   /* tensors whose sums are over, and this rank has seen it */
 };
 
-/* The time of a step. A sum that is over is used before the next layer, if `updates_first`. */
-static inline double twin_step(const struct parameters *of, int ranks, int size, int in_bucket, int updates_first) {
+/* The time of a step. Weights are changed behind all layers, as weir does it with one thread: layers are urgent. */
+static inline double twin_step(const struct parameters *of, int ranks, int size, int in_bucket) {
     const double bytes = in_bucket * gradient_bytes[size];
     const double takes = all_reduce_cost(of, ranks, bytes).all, copy = in_bucket > 1 ? bytes * of->copy : 0;
-    double latest[LAYERS] = {0}, ends[LAYERS], link = 0, step = 0;
-    int begun[LAYERS] = {0}, known = 0;
+    double latest[STEPS * LAYERS] = {0}, ends[STEPS * LAYERS], link = 0, step = 0;
+    int begun[STEPS * LAYERS] = {0}, known = 0;
     struct twin_rank *each = calloc((size_t)ranks, sizeof *each);
     if (!each) abort();
     for (;;) {
@@ -160,13 +161,13 @@ static inline double twin_step(const struct parameters *of, int ranks, int size,
         if (!rank) break;
         switch (rank->next) {
         case NEXT_KERNEL:
-            if (rank->updated < rank->ready && (updates_first || rank->layer == LAYERS)) {
-                rank->clock += of->update[size];
-                rank->updated++;
-            } else if (rank->layer < LAYERS) {
+            if (rank->layer < STEPS * LAYERS && rank->layer / LAYERS == rank->updated / LAYERS) {
                 rank->clock += layer_time(of, size, (int)(rank - each), rank->layer++);
                 if (rank->layer % in_bucket == 0) rank->next = NEXT_COPY;
-            } else if (rank->updated == LAYERS) {
+            } else if (rank->updated < rank->ready) {
+                rank->clock += of->update[size];
+                rank->updated++;
+            } else if (rank->updated == STEPS * LAYERS) {
                 rank->next = NEXT_NONE;
             } else {
                 /* It waits for an operation that is known to end, or for the rank that makes it known. */
@@ -187,7 +188,7 @@ static inline double twin_step(const struct parameters *of, int ranks, int size,
             link = ends[k] = fmax(link, latest[k]) + takes;
             known = k + 1;
             for (int r = 0; r < ranks; r++) {
-                if (each[r].next != NEXT_NONE || each[r].updated == LAYERS) continue;
+                if (each[r].next != NEXT_NONE || each[r].updated == STEPS * LAYERS) continue;
                 each[r].clock = fmax(each[r].clock, ends[each[r].bucket]);
                 each[r].next = NEXT_LOOK;
             }
@@ -207,7 +208,7 @@ static inline double twin_step(const struct parameters *of, int ranks, int size,
     }
     for (int r = 0; r < ranks; r++) step = fmax(step, each[r].clock);
     free(each);
-    return step;
+    return step / STEPS;
 }
 
 #endif
