@@ -4,8 +4,8 @@
  * with MPI_Iallreduce and a test behind each layer. Run it under mpirun -n 2 on two processors that are free.
  *
  * A message of m bytes takes L + 2 o + m G from one rank to the other: half of a ping-pong. o is the time of MPI_Isend of
- * 8 bytes; L and G of a class are the line of least squares through its sizes. gamma is what an all_reduce of 4 MiB takes
- * beyond its messages; call is the time of MPI_Iallreduce of 64 KiB until it returns.
+ * 8 bytes; L and G of a class are the line of least squares through its sizes. gamma is what all_reduces of 32 gradients of
+ * 4 MiB, one after the other, take beyond their messages; call is the time of MPI_Iallreduce of 64 KiB until it returns.
  */
 
 #include "virtual.h"
@@ -57,7 +57,7 @@ static void ping_pong(int bytes) {
     }
 }
 
-static double sent_at;
+static double sent_at, reduced[SIZES];
 
 static void isend(int bytes) {
     MPI_Request request;
@@ -68,14 +68,16 @@ static void isend(int bytes) {
     if (rank == 1) MPI_Recv(theirs, bytes, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-static void all_reduce(int bytes) {
+static void all_reduce(const float *from, float *to, int bytes) {
     MPI_Request request;
     const double began = now();
     int done = 0;
-    MPI_Iallreduce(ours, theirs, bytes / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
+    MPI_Iallreduce(from, to, bytes / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
     sent_at = now() - began;
     while (!done) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
 }
+
+static void all_reduce_again(int bytes) { all_reduce(ours, theirs, bytes); }
 
 /* The calmest tenth on rank 0: of the call, and of what it has noted in sent_at. */
 static double time_of(void (*what)(int), int bytes, double *out_noted) {
@@ -226,7 +228,7 @@ static weir_tensor *make_tensor(weir_engine *engine, int64_t elements, float **o
 
 /* Layer, change, and step, in us. The costs of a layer and a change are those of a whole step without sums. */
 static void measure_step(weir_engine *engine, weir_comm *comm, int size, struct parameters *to) {
-    static double times[4][MOST_ROUNDS];
+    static double times[5][MOST_ROUNDS];
     weir_tensor *in[LAYERS + 1], *out[LAYERS];
     float *x = NULL;
     count = (int64_t)gradient_bytes[size] / 4;
@@ -240,7 +242,7 @@ static void measure_step(weir_engine *engine, weir_comm *comm, int size, struct 
         sums[i] = calloc((size_t)count, sizeof(float));
     }
     for (int r = -5; r < rounds; r++) {
-        for (int side = 0; side < 4; side++) {
+        for (int side = 0; side < 5; side++) {
             MPI_Barrier(MPI_COMM_WORLD);
             const double began = now();
             switch (side) {
@@ -248,6 +250,9 @@ static void measure_step(weir_engine *engine, weir_comm *comm, int size, struct 
             case 1: step_by_mpi(); break;
             case 2:
                 for (int i = 0; i < LAYERS; i++) layer(activations[i], activations[i + 1], gradients[i]);
+                break;
+            case 3:
+                for (int i = 0; i < LAYERS; i++) all_reduce(gradients[i], sums[i], (int)count * 4);
                 break;
             default:
                 for (int i = 0; i < LAYERS; i++) update(weights[i], sums[i], updated[i]);
@@ -259,7 +264,8 @@ static void measure_step(weir_engine *engine, weir_comm *comm, int size, struct 
     to->measured[size] = calm(times[0], rounds);
     to->measured_mpi[size] = calm(times[1], rounds);
     to->layer[size] = calm(times[2], rounds) / LAYERS;
-    to->update[size] = calm(times[3], rounds) / LAYERS;
+    reduced[size] = calm(times[3], rounds) / LAYERS;
+    to->update[size] = calm(times[4], rounds) / LAYERS;
     weir_program_release(program);
     weir_tensor_release(in[0]);
     for (int i = 0; i < LAYERS; i++) {
@@ -271,12 +277,11 @@ static void measure_step(weir_engine *engine, weir_comm *comm, int size, struct 
 }
 
 int main(int argc, char **argv) {
-    const int sizes[] = {65536, 4194304};
     weir_engine *engine = NULL;
     weir_comm *comm = NULL;
     struct parameters fitted = {.num_classes = 3};
     struct cost cost;
-    double overhead, reduced[SIZES], copied;
+    double overhead, copied;
     int threads = 0, ranks = 0;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &threads);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -293,10 +298,7 @@ int main(int argc, char **argv) {
     fit_class(8, 4096, overhead, &fitted.classes[0]);
     fit_class(8192, 262144, overhead, &fitted.classes[1]);
     fit_class(524288, MOST_BYTES, overhead, &fitted.classes[2]);
-    for (int i = 0; i < SIZES; i++) reduced[i] = time_of(all_reduce, sizes[i], i == 0 ? &fitted.call : NULL);
-    /* Both algorithms move all bytes over the link of two ranks and add up half of them, or all; the ring is faster. */
-    cost = all_reduce_cost(&fitted, 2, gradient_bytes[1]);
-    fitted.gamma = fmax(reduced[1] - cost.all, 0) / (gradient_bytes[1] / 2);
+    time_of(all_reduce_again, 65536, &fitted.call);
     copied = now();
     for (int i = 0; i < 20; i++) {
         memcpy(theirs, ours, MOST_BYTES);
@@ -306,6 +308,9 @@ int main(int argc, char **argv) {
     MUST(weir_mpi_comm_create(MPI_COMM_WORLD, NULL, &comm));
     MUST(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &engine));
     for (int size = 0; size < SIZES; size++) measure_step(engine, comm, size, &fitted);
+    /* The ring: a rank adds up half of the bytes. */
+    cost = all_reduce_cost(&fitted, 2, gradient_bytes[1]);
+    fitted.gamma = fmax(reduced[1] - cost.all, 0) / (gradient_bytes[1] / 2);
     if (rank == 0) {
         printf("# Fitted to two ranks. message: up to how many bytes, L (us), o (us), G (ns a byte)\n");
         for (int i = 0; i < fitted.num_classes; i++) {

@@ -266,6 +266,7 @@ static void write_costs(const struct world *world, char *to, size_t capacity) {
 /* What one configuration has come to; memory in bytes a rank. */
 struct figures {
     double alone, step, late, latency, link, copied, early, real_us, comm_bytes, program_bytes, run_bytes, rss_bytes;
+    double comm_us, program_us, release_us;
     int rounds;
     char by;
 };
@@ -315,13 +316,17 @@ static struct figures simulate(weir_engine *engine, const struct parameters *par
     world.cost = all_reduce_cost(parameters, ranks, in_bucket * gradient_bytes[size]);
     figures.by = world.cost.by;
     const double before = heap(), rss = resident();
+    double since = now();
     for (int r = 0; r < ranks; r++) {
         each[r].world = &world;
         each[r].number = r;
         MUST(weir_comm_create(&vtable, &each[r], NULL, &each[r].comm));
     }
+    figures.comm_us = (now() - since) * 1e6 / ranks;
     const double with_comms = heap();
+    since = now();
     for (int r = 0; r < ranks; r++) each[r].program = make_program(engine, &each[r]);
+    figures.program_us = (now() - since) * 1e6 / ranks;
     const double with_programs = heap();
     while (has_changed) {
         assert(figures.rounds++ <= operations + 1);
@@ -359,10 +364,10 @@ static struct figures simulate(weir_engine *engine, const struct parameters *par
     figures.program_bytes = (with_programs - with_comms) / ranks;
     figures.run_bytes = (with_runs - with_programs) / ranks;
     figures.rss_bytes = (resident() - rss) / ranks;
-    for (int r = 0; r < ranks; r++) {
-        weir_program_release(each[r].program);
-        weir_comm_release(each[r].comm);
-    }
+    for (int r = 0; r < ranks; r++) weir_program_release(each[r].program);
+    since = now();
+    for (int r = 0; r < ranks; r++) weir_comm_release(each[r].comm);
+    figures.release_us = (now() - since) * 1e6 / ranks;
     for (int i = 0; i <= LAYERS; i++) weir_tensor_release(in[i]);
     for (int i = 0; i < LAYERS; i++) weir_tensor_release(out[i]);
     free(each);
@@ -404,10 +409,13 @@ int main(int argc, char **argv) {
             }
         }
     }
-    printf("\nBytes a rank for weir (heap): ranks, communicator, program, its first runs; growth of the process\n");
+    printf("\nFor each rank, all of them in one process: bytes of the heap, and processor time (us)\n%5s %13s %9s %11s %9s | "
+           "%10s %9s %10s\n",
+           "ranks", "communicator", "program", "first runs", "resident", "create it", "compile", "release it");
     for (int i = 0; i < number; i++)
-        printf("%5d %9.0f %9.0f %9.0f %9.0f\n", ranks[i], memory[i].comm_bytes, memory[i].program_bytes,
-               memory[i].run_bytes, memory[i].rss_bytes);
+        printf("%5d %13.0f %9.0f %11.0f %9.0f | %10.2f %9.1f %10.2f\n", ranks[i], memory[i].comm_bytes,
+               memory[i].program_bytes, memory[i].run_bytes, memory[i].rss_bytes, memory[i].comm_us,
+               memory[i].program_us, memory[i].release_us);
     for (int size = 0; size < SIZES; size++) {
         if (parameters.measured[size] == 0) continue;
         /* The network moves by itself, or only while the rank waits. */
