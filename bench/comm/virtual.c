@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * A thousand ranks in virtual time. Each rank is a communicator and a program of weir, over a transport that moves no
- * bytes: it has a clock for its rank. Kernels advance the clock by what they cost; `test` says that an operation is over
- * when the clock has reached its end; and where a rank has nothing left but to wait, the clock jumps to the next end.
+ * bytes: it has a clock for its rank. Kernels advance the clock by what they cost; `test` says that an operation is
+ * over when the clock has reached its end; and where a rank has nothing left but to wait, the clock jumps to the next end.
  *
  * Collective k ends when the last rank has begun it, and the network is done with k - 1, plus the time of the fastest
  * algorithm (virtual.h). What a rank does before it begins k depends on the ends of earlier ones alone; so rank after
@@ -63,7 +63,7 @@ struct rank {
     weir_program *program;
     double clock, computed, copied, late, latency, link;
     uint64_t moves; /* how often anything has happened */
-    int begun, layers, updates, early;
+    int begun, layers, updates;
     struct operation operations[STEPS * LAYERS];
 };
 
@@ -170,7 +170,6 @@ static int32_t update_kernel(void *user, weir_kernel_context *context) {
     const double time = rank->world->parameters->update[rank->world->size];
     (void)context;
     rank->updates++;
-    rank->early += rank->layers % LAYERS != 0;
     rank->computed += time;
     pass(rank, time);
     return WEIR_OK;
@@ -265,7 +264,7 @@ static void write_costs(const struct world *world, char *to, size_t capacity) {
 
 /* What one configuration has come to; memory in bytes a rank. */
 struct figures {
-    double alone, step, late, latency, link, copied, early, real_us, comm_bytes, program_bytes, run_bytes, rss_bytes;
+    double alone, step, late, latency, link, copied, real_us, comm_bytes, program_bytes, run_bytes, rss_bytes;
     double comm_us, program_us, release_us;
     int rounds;
     char by;
@@ -274,7 +273,7 @@ struct figures {
 static void run_rank(struct rank *rank, const char *costs, weir_tensor *const *in, weir_tensor **out) {
     size_t known = 0;
     rank->clock = rank->computed = rank->copied = rank->late = rank->latency = rank->link = 0;
-    rank->begun = rank->layers = rank->updates = rank->early = 0;
+    rank->begun = rank->layers = rank->updates = 0;
     rank->moves = 1;
     for (int step = 1; step <= STEPS; step++) {
         MUST(weir_program_load_costs(rank->program, costs, &known));
@@ -357,7 +356,6 @@ static struct figures simulate(weir_engine *engine, const struct parameters *par
         figures.latency += rank->latency / of;
         figures.link += rank->link / of;
         figures.copied += rank->copied / of;
-        figures.early += rank->early / of;
     }
     figures.step = end / STEPS;
     figures.comm_bytes = (with_comms - before) / ranks;
@@ -376,56 +374,64 @@ static struct figures simulate(weir_engine *engine, const struct parameters *par
 
 int main(int argc, char **argv) {
     static const int buckets[] = {1, 4, 8};
+    static const char *const variants[] = {"", "the network knows halving and doubling",
+                                           "weir has learned that its nodes that begin operations take 5 us"};
     const char *path = argc > 1 ? argv[1] : "bench/comm/parameters.txt";
-    struct parameters parameters;
+    struct parameters given;
     weir_engine *engine = NULL;
     int ranks[16] = {8, 64, 1024}, number = 3;
     struct figures memory[16];
-    if (!read_parameters(path, &parameters)) {
+    if (!read_parameters(path, &given)) {
         fprintf(stderr, "usage: virtual [parameters.txt] [ranks ...]\n");
         return 1;
     }
     for (int i = 2; i < argc && i < 18; i++) ranks[(number = i - 1) - 1] = atoi(argv[i]);
     MUST(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &engine));
-    printf("A step of %d layers in virtual time, mean of %d. Shares, mean of the ranks: waiting for the latest rank, for the\n"
-           "network's latency, for its bytes; copying buckets. early: changes of weights before the last layer. By: ring,\n"
-           "doubling, halving. Twin: without weir. real us: of the processor, for a run of weir.\n\n"
-           "%5s %8s %6s %2s %10s %10s %6s | %6s %7s %6s %6s | %5s %8s %6s %8s\n",
-           LAYERS, STEPS, "ranks", "gradient", "bucket", "by", "alone, us", "step, us", "effic.", "latest", "latency", "bytes",
-           "copies", "early", "twin", "rounds", "real us");
-    for (int i = 0; i < number; i++) {
-        for (int size = 0; size < SIZES; size++) {
-            for (int b = 0; b < 3; b++) {
-                const struct figures of = simulate(engine, &parameters, ranks[i], size, buckets[b]);
-                const double part = 100 / of.step;
-                const double twin = twin_step(&parameters, ranks[i], size, buckets[b]);
-                printf("%5d %5.0f KB %6d %2c %10.0f %10.0f %5.1f%% | %5.1f%% %6.1f%% %5.1f%% %5.1f%% | %5.1f %+7.3f%% "
-                       "%6d %8.1f\n",
-                       ranks[i], gradient_bytes[size] / 1024, buckets[b], of.by, of.alone, of.step, of.alone * part,
-                       of.late * part, of.latency * part, of.link * part, of.copied * part, of.early,
+    printf("A step of %d layers in virtual time, mean of %d. Shares of the step, mean of the ranks: waiting for the\n"
+           "latest rank, for the network's latency, for its bytes; copying buckets. By: ring, doubling, halving. Twin:\n"
+           "without weir. Real: processor time of a run of weir.\n\n"
+           "%5s %8s %6s %2s %10s %10s %6s | %6s %7s %6s %6s | %8s %6s %8s\n",
+           LAYERS, STEPS, "ranks", "gradient", "bucket", "by", "alone, us", "step, us", "effic.", "latest", "latency",
+           "bytes", "copies", "twin", "rounds", "real, us");
+    for (int variant = 0; variant < 3; variant++) {
+        struct parameters of_variant = given;
+        if (variant == 1) of_variant.halving = 1;
+        if (variant == 2) of_variant.begin = 5;
+        if (variant > 0) printf("The last, but %s:\n", variants[variant]);
+        for (int i = variant > 0 ? number - 1 : 0; i < number; i++) {
+            for (int row = 0; row < 3 * SIZES; row++) {
+                const int size = row / 3, bucket = buckets[row % 3];
+                if (variant > 0 && bucket == 4) continue;
+                const struct figures of = simulate(engine, &of_variant, ranks[i], size, bucket);
+                const double part = 100 / of.step, twin = twin_step(&of_variant, ranks[i], size, bucket);
+                printf("%5d %5.0f KB %6d %2c %10.0f %10.0f %5.1f%% | %5.1f%% %6.1f%% %5.1f%% %5.1f%% | %+7.3f%% %6d "
+                       "%8.1f\n",
+                       ranks[i], gradient_bytes[size] / 1024, bucket, of.by, of.alone, of.step, of.alone * part,
+                       of.late * part, of.latency * part, of.link * part, of.copied * part,
                        (twin / of.step - 1) * 100, of.rounds, of.real_us);
                 fflush(stdout);
-                if (size == 0 && b == 0) memory[i] = of;
+                if (variant == 0 && row == 0) memory[i] = of;
             }
         }
     }
-    printf("\nFor each rank, all of them in one process: bytes of the heap, and processor time (us)\n%5s %13s %9s %11s %9s | "
-           "%10s %9s %10s\n",
+    printf("\nFor each rank, all of them in one process: bytes of the heap, and processor time (us)\n"
+           "%5s %13s %9s %11s %9s | %10s %9s %10s\n",
            "ranks", "communicator", "program", "first runs", "resident", "create it", "compile", "release it");
     for (int i = 0; i < number; i++)
         printf("%5d %13.0f %9.0f %11.0f %9.0f | %10.2f %9.1f %10.2f\n", ranks[i], memory[i].comm_bytes,
                memory[i].program_bytes, memory[i].run_bytes, memory[i].rss_bytes, memory[i].comm_us,
                memory[i].program_us, memory[i].release_us);
     for (int size = 0; size < SIZES; size++) {
-        if (parameters.measured[size] == 0) continue;
+        const double real = given.measured[size], by_hand = given.measured_mpi[size];
+        if (real == 0) continue;
         /* The network moves by itself, or only while the rank waits. */
-        const struct figures of = simulate(engine, &parameters, 2, size, 1);
-        const double takes = all_reduce_cost(&parameters, 2, gradient_bytes[size]).all;
-        const double apart = of.alone + LAYERS * (takes + parameters.call), real = parameters.measured[size];
-        printf("%s%5.0f KB, 2 ranks: virtual %.0f us; without overlap %.0f; measured: weir %.0f, MPI by hand %.0f; weir / "
-               "virtual %.3f, weir / without overlap %.3f\n",
-               size ? "" : "\n", gradient_bytes[size] / 1024, of.step, apart, real, parameters.measured_mpi[size],
-               real / of.step, real / apart);
+        const struct figures of = simulate(engine, &given, 2, size, 1);
+        const double takes = all_reduce_cost(&given, 2, gradient_bytes[size]).all;
+        const double apart = of.alone + LAYERS * (takes + given.call);
+        printf("%s%5.0f KB, 2 ranks: virtual %.0f us, without any overlap %.0f us; measured: weir %.0f us (%.2f x, "
+               "%.2f x), MPI by hand %.0f us (%.2f x, %.2f x)\n",
+               size ? "" : "\n", gradient_bytes[size] / 1024, of.step, apart, real, real / of.step, real / apart,
+               by_hand, by_hand / of.step, by_hand / apart);
     }
     weir_engine_release(engine);
     return 0;

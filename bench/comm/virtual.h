@@ -18,13 +18,13 @@ enum { LAYERS = 32, STEPS = 4, SIZES = 2, CLASSES = 4 };
 static const double gradient_bytes[SIZES] = {65536, 4194304};
 
 struct message_class {
-    double upto, latency, overhead, gap;
+    double upto, latency, overhead, gap, add;
 };
 
 struct parameters {
     struct message_class classes[CLASSES];
     int num_classes, halving;
-    double gamma, call, copy, begin, noise_layer, noise_rank;
+    double call, copy, begin, noise_layer, noise_rank;
     double layer[SIZES], update[SIZES], measured[SIZES], measured_mpi[SIZES];
 };
 
@@ -42,14 +42,12 @@ static inline int read_parameters(const char *path, struct parameters *to) {
     to->begin = 1;
     while (fgets(line, sizeof line, file)) {
         char key[64] = "";
-        double x[4] = {0};
+        double x[5] = {0};
         line[strcspn(line, "#")] = 0;
-        const int got = sscanf(line, "%63s %lf %lf %lf %lf", key, &x[0], &x[1], &x[2], &x[3]);
+        const int got = sscanf(line, "%63s %lf %lf %lf %lf %lf", key, &x[0], &x[1], &x[2], &x[3], &x[4]);
         if (got < 2) continue;
-        if (!strcmp(key, "message") && got == 5 && to->num_classes < CLASSES) {
-            to->classes[to->num_classes++] = (struct message_class){x[0], x[1], x[2], x[3] * 1e-3};
-        } else if (!strcmp(key, "gamma")) {
-            to->gamma = x[0] * 1e-3;
+        if (!strcmp(key, "message") && got == 6 && to->num_classes < CLASSES) {
+            to->classes[to->num_classes++] = (struct message_class){x[0], x[1], x[2], x[3] * 1e-3, x[4] * 1e-3};
         } else if (!strcmp(key, "call")) {
             to->call = x[0];
         } else if (!strcmp(key, "copy")) {
@@ -94,10 +92,10 @@ static inline struct cost all_reduce_cost(const struct parameters *of, int ranks
     if (ranks < 2) return (struct cost){0, 0, '-'};
     ring.by = 'r';
     ring.latency = 2 * (ranks - 1.0) * (part->latency + 2 * part->overhead);
-    ring.all = ring.latency + 2 * share * bytes * part->gap + share * bytes * of->gamma;
+    ring.all = ring.latency + 2 * share * bytes * part->gap + share * bytes * whole->add;
     best.by = 'd';
     best.latency = rounds * (whole->latency + 2 * whole->overhead);
-    best.all = best.latency + rounds * bytes * (whole->gap + of->gamma);
+    best.all = best.latency + rounds * bytes * (whole->gap + whole->add);
     if (ring.all < best.all) best = ring;
     if (of->halving) {
         struct cost halving = {0, 0, 'h'};
@@ -105,7 +103,7 @@ static inline struct cost all_reduce_cost(const struct parameters *of, int ranks
         for (int i = 0; i < (int)rounds; i++, piece /= 2) {
             const struct message_class *class = class_of(of, piece);
             halving.latency += 2 * (class->latency + 2 * class->overhead);
-            halving.all += 2 * piece * class->gap + piece * of->gamma;
+            halving.all += 2 * piece * class->gap + piece * whole->add;
         }
         halving.all += halving.latency;
         if (halving.all < best.all) best = halving;
