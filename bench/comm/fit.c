@@ -4,8 +4,9 @@
  * hand with MPI_Iallreduce and a test behind each layer. Run it under mpirun -n 2 on two processors that are free.
  *
  * A message of m bytes takes L + 2 o + m G from one rank to the other: half of a ping-pong. o is the time of MPI_Isend
- * of 8 bytes; L and G of a class are the line of least squares through its sizes. gamma is what all_reduces of 32 gradients,
- * one after the other, take beyond their messages; call is the time of MPI_Iallreduce of 64 KiB until it returns.
+ * of 8 bytes; L and G of a class are the line of least squares through its sizes. gamma is what all_reduces of 32
+ * gradients, one after the other, take beyond their messages; call is the time of MPI_Iallreduce of 64 KiB until it
+ * returns.
  */
 
 #include "virtual.h"
@@ -336,8 +337,8 @@ int main(int argc, char **argv) {
         printf("# A step for real, us: by weir, and by hand\nmeasured %.1f %.1f\nmeasured_mpi %.1f %.1f\n",
                fitted.measured[0], fitted.measured[1], fitted.measured_mpi[0], fitted.measured_mpi[1]);
         for (int i = 0; i < SIZES; i++)
-            printf("# all_reduce of %.0f bytes: measured %.1f us, by the model %.1f us\n", gradient_bytes[i], reduced[i],
-                   all_reduce_cost(&fitted, 2, gradient_bytes[i]).all);
+            printf("# all_reduce of %.0f bytes: measured %.1f us, by the model %.1f us\n", gradient_bytes[i],
+                   reduced[i], all_reduce_cost(&fitted, 2, gradient_bytes[i]).all);
     }
     weir_engine_release(engine);
     weir_comm_release(comm);

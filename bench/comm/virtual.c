@@ -2,7 +2,8 @@
  *
  * A thousand ranks in virtual time. Each rank is a communicator and a program of weir, over a transport that moves no
  * bytes: it has a clock for its rank. Kernels advance the clock by what they cost; `test` says that an operation is
- * over when the clock has reached its end; and where a rank has nothing left but to wait, the clock jumps to the next end.
+ * over when the clock has reached its end; and where a rank has nothing left but to wait, the clock jumps to the next
+ * end.
  *
  * Collective k ends when the last rank has begun it, and the network is done with k - 1, plus the time of the fastest
  * algorithm (virtual.h). What a rank does before it begins k depends on the ends of earlier ones alone; so rank after
@@ -388,8 +389,8 @@ int main(int argc, char **argv) {
     for (int i = 2; i < argc && i < 18; i++) ranks[(number = i - 1) - 1] = atoi(argv[i]);
     MUST(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &engine));
     printf("A step of %d layers in virtual time, mean of %d. Shares of the step, mean of the ranks: waiting for the\n"
-           "latest rank, for the network's latency, for its bytes; copying buckets. By: ring, doubling, halving. Twin:\n"
-           "without weir. Real: processor time of a run of weir.\n\n"
+           "latest rank, for the network's latency, for its bytes; copying buckets. By: ring, doubling, halving.\n"
+           "Twin: without weir. Real: processor time of a run of weir.\n\n"
            "%5s %8s %6s %2s %10s %10s %6s | %6s %7s %6s %6s | %8s %6s %8s\n",
            LAYERS, STEPS, "ranks", "gradient", "bucket", "by", "alone, us", "step, us", "effic.", "latest", "latency",
            "bytes", "copies", "twin", "rounds", "real, us");
