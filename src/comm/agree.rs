@@ -14,11 +14,13 @@ use super::message;
 use super::request::{Request, SpareRequests};
 use crate::abi::weir_comm_op_value as Op;
 use crate::base::text::head;
-use crate::base::time::Deadline;
+use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Result, dtype};
 use crate::graph::Program;
+use crate::sync::progress::nap_ns;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A communication of this rank's program.
 #[derive(Clone, Debug, Default)]
@@ -105,8 +107,11 @@ impl AgreementExchange<'_> {
         let request = Request::new(wanted, "the agreement".to_owned(), procedure, &self.spare);
         request.fill(std::iter::once(bytes))?;
         self.comm.submit(&request, 0)?;
+        let mut since = now_ns();
         loop {
-            self.comm.drive();
+            if self.comm.drive() {
+                since = now_ns();
+            }
             if let Some(received) = request.received() {
                 return Ok(received?.chunks(bytes.len()).map(<[u8]>::to_vec).collect());
             }
@@ -118,7 +123,11 @@ impl AgreementExchange<'_> {
                     received?;
                 }
             }
-            std::thread::yield_now();
+            // Ranks may be more than processors.
+            match nap_ns(now_ns() - since, 0) {
+                Some(nap) => std::thread::sleep(Duration::from_nanos(nap)),
+                None => std::thread::yield_now(),
+            }
         }
     }
 

@@ -169,6 +169,12 @@ impl Drop for Entry {
     }
 }
 
+/// How long a thread naps that has waited so long without news; `None`: it yields.
+pub fn nap_ns(passed_ns: u64, expected_ns: u64) -> Option<u64> {
+    let naps = passed_ns >= YIELD_NS + expected_ns;
+    naps.then(|| (passed_ns / NAP_PART).clamp(SHORTEST_NAP_NS, LONGEST_NAP_NS))
+}
+
 /// Waits until `is_over`, and polls meanwhile; false if the deadline passed first. `sleep(look, until)` registers with
 /// the sleeper, then returns at once if `look` says so, else when there is a nudge or `until` has passed.
 pub fn wait(
@@ -210,14 +216,14 @@ pub fn wait(
         if std::mem::replace(&mut is_cold, false) {
             continue;
         }
-        match now - since {
-            passed if passed < SPIN_NS => std::hint::spin_loop(),
-            passed if passed < YIELD_NS + expected_ns => std::thread::yield_now(),
-            passed => {
-                let nap = (passed / NAP_PART).clamp(SHORTEST_NAP_NS, LONGEST_NAP_NS);
+        let passed = now - since;
+        match nap_ns(passed, expected_ns) {
+            Some(nap) => {
                 sleep(is_over, deadline.earlier(Deadline::after(nap)));
                 is_cold = true;
             }
+            None if passed < SPIN_NS => std::hint::spin_loop(),
+            None => std::thread::yield_now(),
         }
     }
 }

@@ -99,6 +99,13 @@ bench_comm() {
     say "building the comparison with MPI"
     configure "$build/bench-comm" -DWEIR_BUILD_TESTS=OFF -DWEIR_BUILD_EXAMPLES=OFF -DWEIR_BUILD_BENCH_COMM=ON
     cmake --build "$build/bench-comm" --parallel "$jobs"
+    if [ "${1:-}" = virtual ]; then
+        shift
+        [ $# -gt 0 ] || set -- 8 64 1024
+        say "programs of $* ranks in virtual time"
+        "$build/bench-comm/bench/comm_virtual" bench/comm/parameters.txt "$@"
+        return
+    fi
     for program in all_reduce step; do
         say "$program"
         on_ranks 2 "$build/bench-comm/bench/comm_$program" "$@"
