@@ -225,10 +225,11 @@ impl Communicator {
         self.begun.fetch_add(1, Relaxed);
         self.open_bytes.fetch_add(request.bytes() as u64, Relaxed);
         self.inbox.lock().requests.push_back(Arc::clone(request));
-        if self.open.fetch_add(1, AcqRel) == 0
-            && let Some(registered) = self.registered.get()
-        {
-            registered.opened();
+        let is_first = self.open.fetch_add(1, AcqRel) == 0;
+        match self.registered.get() {
+            Some(registered) if is_first => registered.opened(),
+            Some(registered) if !self.is_drivers_thread() => registered.has_news(),
+            _ => {}
         }
         let _ = self.driver.call();
         self.drive();

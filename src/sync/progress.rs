@@ -83,6 +83,11 @@ impl Registered {
         nudge_sleepers();
     }
 
+    /// It has more to do, which this thread may not: whoever naps looks now.
+    pub fn has_news(&self) {
+        nudge_sleepers();
+    }
+
     /// It has nothing open any more.
     pub fn closed(&self) {
         OPEN.fetch_sub(1, SeqCst);
