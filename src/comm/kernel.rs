@@ -5,8 +5,8 @@
 //! in the order in which they were added, on every rank, and several are under way at once.
 //!
 //! An operation of a graph uses the values of its run where they are: the first node has the place of the result as an
-//! output, which the second one hands on. So nothing is copied, but for tensors of the host's, constants, and buckets,
-//! which the transport wants in one piece.
+//! output, which the second one hands on. So nothing is copied, but for tensors of the host's and constants. The tensors
+//! of a bucket are laid out behind one another where compile can do that, since the transport wants them in one piece.
 
 use super::algorithm::{self, Wanted};
 use super::communicator::Communicator;
@@ -162,11 +162,6 @@ impl Communication {
         format!("{}{by} {of}{more}{to}", self.name).trim_end().to_owned()
     }
 
-    /// Outputs of the first node: the ticket, and the place of a result in one piece.
-    fn num_begun(&self) -> usize {
-        if self.num_outputs() == 1 { 2 } else { 1 }
-    }
-
     /// A request for these inputs.
     fn request(&self, inputs: &[Desc]) -> Result<Arc<Request>> {
         let wanted = self.wanted(inputs)?;
@@ -182,9 +177,18 @@ fn descs(context: &KernelContext<'_>, from: usize) -> Vec<Desc> {
     context.inputs()[from..].iter().map(|view| *view.desc()).collect()
 }
 
-/// A tensor in one piece, which a bucket is not.
-fn only(views: &[View]) -> Option<&View> {
-    if let [view] = views { Some(view) } else { None }
+/// The memory of these tensors, if each begins where the one before it ends.
+fn in_one_piece(views: &[View]) -> Option<View> {
+    let first = views.first()?;
+    let mut bytes = 0;
+    for view in views {
+        if view.data() != first.data().wrapping_add(bytes) {
+            return None;
+        }
+        bytes += view.bytes();
+    }
+    // SAFETY: all of it is memory of these views; who has this one has them, too.
+    Some(unsafe { View::new(first.data(), bytes, *first.desc()) })
 }
 
 /// On a stream.
@@ -245,10 +249,10 @@ impl Kernel for StreamCommunication {
         };
         // A transport takes no memory that it sends from and receives into.
         if self.0.comm.options().do_tensors_stay && !shares_memory() {
-            let lent = [only(context.inputs()), only(outputs.views())];
+            let [input, output] = [in_one_piece(context.inputs()), in_one_piece(outputs.views())];
             // SAFETY: the call has its tensors until it is over, and the host has promised the rest
             // (`WEIR_COMM_TENSORS_STAY`).
-            unsafe { request.fill_or_lend(inputs, lent, None)? };
+            unsafe { request.fill_or_lend(inputs, [input.as_ref(), output.as_ref()], None)? };
         } else {
             request.fill(inputs)?;
         }
@@ -270,12 +274,11 @@ impl Kernel for BeginCommunication {
     }
 
     fn num_outputs(&self) -> usize {
-        self.0.num_begun()
+        1 + self.0.num_outputs()
     }
 
     fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
         let mut outputs = self.0.outputs(inputs)?;
-        outputs.truncate(self.0.num_begun() - 1);
         outputs.insert(0, Desc::new(dtype::S64, &[1]));
         Ok(outputs)
     }
@@ -301,15 +304,17 @@ impl Kernel for BeginCommunication {
         let request = self.0.request(&descs(context, 0))?;
         let inputs = (0..context.inputs().len()).map(|index| context.input(index).read_bytes());
         let (values, do_tensors_stay) = (context.values(), self.0.comm.options().do_tensors_stay);
-        let stays = |view: &&View| {
-            let is_value = values.is_some_and(|values| values.holds(view.data(), view.bytes()));
-            is_value || (do_tensors_stay && context.is_hosts(view))
+        let lent = |views: &[View]| {
+            let piece = in_one_piece(views)?;
+            let is_value = values.is_some_and(|values| values.holds(piece.data(), piece.bytes()));
+            let is_hosts = || do_tensors_stay && views.len() == 1 && context.is_hosts(&piece);
+            (is_value || is_hosts()).then_some(piece)
         };
-        let lent = [only(context.inputs()).filter(stays), outputs.views().get(1).filter(stays)];
+        let [input, output] = [lent(context.inputs()), lent(&outputs.views()[1..])];
         // SAFETY: inputs and places of a first half are the operation's until the second half is over (`Halves`). If
         // the run ends before, values go to no other run, and the host has promised the rest
         // (`WEIR_COMM_TENSORS_STAY`).
-        unsafe { request.fill_or_lend(inputs, lent, values)? };
+        unsafe { request.fill_or_lend(inputs, [input.as_ref(), output.as_ref()], values)? };
         self.0.comm.submit(&request, run)?;
         let ticket = self.0.comm.tickets.give(request);
         outputs.get(0).write::<i64>()[0] = ticket as i64;
@@ -326,7 +331,7 @@ impl Kernel for EndCommunication {
     }
 
     fn num_inputs(&self) -> usize {
-        self.0.num_begun() + self.0.num_inputs()
+        self.0.num_outputs() + 1 + self.0.num_inputs()
     }
 
     fn num_outputs(&self) -> usize {
@@ -334,11 +339,15 @@ impl Kernel for EndCommunication {
     }
 
     fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
-        self.0.outputs(&inputs[self.0.num_begun()..])
+        self.0.outputs(&inputs[self.0.num_outputs() + 1..])
     }
 
     fn in_place(&self) -> bool {
         true
+    }
+
+    fn takes_over(&self, output: usize) -> Option<usize> {
+        Some(output)
     }
 
     fn is_relied_on(&self) -> bool {
@@ -354,7 +363,7 @@ impl Kernel for EndCommunication {
     }
 
     fn start(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
-        let ticket = outputs.input(context, self.0.num_begun() - 1).read::<i64>()[0];
+        let ticket = outputs.input(context, self.0.num_outputs()).read::<i64>()[0];
         let request = usize::try_from(ticket).ok().and_then(|ticket| self.0.comm.tickets.take(ticket));
         let request = request.ok_or_else(|| Error::internal(format!("no communication has ticket {ticket}")))?;
         if request.attach(done, context.kept_stop()) { Ok(()) } else { done.done(request.deliver(outputs)) }

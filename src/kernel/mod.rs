@@ -95,9 +95,15 @@ pub trait Kernel: Send + Sync {
         None
     }
 
-    /// Whether it begins what is done elsewhere, and returns (`Halves::begin`).
+    /// Whether it begins what is done elsewhere, and returns (`Halves::begin`). Its inputs, and the places of its
+    /// results, are wanted behind one another in memory.
     fn is_first_half(&self) -> bool {
         false
+    }
+
+    /// The input whose memory this output takes over, if that can be; `None`: the first one that can be.
+    fn takes_over(&self, _output: usize) -> Option<usize> {
+        None
     }
 
     /// The two kernels that a graph has in its place: one that begins the work, and one that ends it later.
@@ -187,10 +193,10 @@ pub trait Kernel: Send + Sync {
 
 /// A kernel that begins its work in one node, and ends it in another one.
 pub struct Halves {
-    /// Takes the inputs, and gives a ticket, one s64, and possibly the places of results. It has the effects of the
-    /// whole. Its inputs and places are the operation's until `end` is over.
+    /// Takes the inputs, and gives a ticket, one s64, and the places of the outputs. It has the effects of the whole.
+    /// Its inputs and places are the operation's until `end` is over.
     pub begin: Arc<dyn Kernel>,
-    /// Takes the places, the ticket and the inputs, and gives the outputs.
+    /// Takes the places, the ticket and the inputs, and gives the outputs, where the places are if that can be.
     pub end: Arc<dyn Kernel>,
     /// Its beginnings follow one another, in the order in which they were added, with those of the same number.
     pub order: u64,

@@ -104,8 +104,7 @@ impl Kernel for Spy {
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let places = [context.inputs()[0].data().addr(), context.output_data(0).addr()];
         self.0.lock().unwrap().push(places);
-        let value = context.input(0).read_integer();
-        outputs.only().write_integer(value);
+        outputs.only().write_bytes().copy_from_slice(context.input(0).read_bytes());
         Ok(())
     }
 }
@@ -254,5 +253,67 @@ fn operations_begin_as_soon_as_they_can() {
         let order = std::mem::take(&mut *transport.order.lock().unwrap());
         // Nothing is known before the first run.
         assert!(round == 0 || order == ["layer", "sum"].repeat(LAYERS), "run {round}: {order:?}");
+    }
+}
+
+fn set_all(tensor: &Tensor, value: i32) {
+    // SAFETY: no run uses it now.
+    unsafe { tensor.view().as_bytes_mut() }.write::<i32>().fill(value);
+}
+
+/// Tensors of a bucket are made behind one another, and their sums are read there, if they are whole lines of memory;
+/// in a branch, in a loop, and where nodes beside them use other memory.
+#[test]
+fn a_bucket_is_filled_and_emptied_in_place() {
+    for count in [16, 64, 13] {
+        let transport = Alone::create();
+        let comm = Communicator::create(transport.clone(), named("dp")).unwrap();
+        let desc = Desc::new(weir_core::base::dtype::S32, &[count]);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let bucket = |builder: &mut Builder, from: ValueId| {
+            let parts: Vec<ValueId> = (0..3).map(|_| spy(builder, from, &seen)).collect();
+            let name = builder.name();
+            let kernel = kernel(&comm, CommSettings { num_tensors: 3, ..SUM });
+            let summed = builder.graph.add_kernel(&name, kernel, &parts, 3).unwrap();
+            let used: Vec<ValueId> = (0..3).map(|at| spy(builder, summed.output(at), &seen)).collect();
+            used[2]
+        };
+        let mut builder = Builder::new("bucket");
+        let predicate = builder.input();
+        let x = builder.graph.add_input("x", desc).unwrap();
+        let branch = |has_bucket: bool| {
+            let mut inner = Builder::new("branch");
+            let x = inner.graph.add_input("x", desc).unwrap();
+            let y = if has_bucket { bucket(&mut inner, x) } else { spy(&mut inner, x, &seen) };
+            inner.output(y);
+            inner.graph
+        };
+        let outside = bucket(&mut builder, x);
+        let (then, otherwise) = (branch(true), branch(false));
+        let cond = builder.graph.add_cond("cond", predicate, &then, &otherwise, &[outside]).unwrap();
+        builder.output(cond.output(0));
+        let program = builder.compile();
+        let tensor = || Tensor::create(builder.engine.clone(), desc).unwrap();
+        let (input, output, one) = (tensor(), tensor(), kit::run::tensor(&builder.engine, 1));
+        for round in 0..4 {
+            set_all(&input, 40 + round);
+            set_all(&output, 0);
+            seen.lock().unwrap().clear();
+            let inputs = [one.clone(), input.clone()];
+            kit::run::execute(&program, &inputs, std::slice::from_ref(&output), &on(None)).unwrap();
+            // SAFETY: no run uses it now.
+            assert!(unsafe { output.view().as_bytes() }.read::<i32>().iter().all(|&value| value == 40 + round));
+            let seen = seen.lock().unwrap();
+            // Nobody wants the first two sums. Of the bucket in the branch, which was sent last:
+            assert_eq!(seen.len(), 8);
+            let (mut made, used): (Vec<usize>, usize) = ((4..7).map(|at| seen[at][1]).collect(), seen[7][0]);
+            made.sort_unstable();
+            let bytes = 4 * count as usize;
+            let [sent, received] = [&transport.sent, &transport.received].map(|place| place.load(SeqCst).addr());
+            let (expected, third) = ([sent, sent + bytes, sent + 2 * bytes], received + 2 * bytes);
+            // Whole lines of memory can lie behind one another.
+            let is_whole = count % 16 == 0;
+            assert_eq!((made == expected, used == third), (is_whole, is_whole), "{count}: {made:?} {expected:?}");
+        }
     }
 }

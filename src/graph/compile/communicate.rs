@@ -105,8 +105,7 @@ impl Pass {
                         },
                         after: node.after.clone(),
                     });
-                    // The places first: an output takes over the first input that it can.
-                    let begun = (0..begun).rev().map(|output| -> Value { (begin, output) });
+                    let begun = (1..begun).chain([0]).map(|output| -> Value { (begin, output) });
                     let inputs = begun.chain(inputs.iter().copied()).collect();
                     let num_outputs = halves.end.num_outputs();
                     let end = kernel.with_kernel(halves.end)?;

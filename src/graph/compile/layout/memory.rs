@@ -19,12 +19,16 @@
 //! The branches of one cond have the same memory (`overlay`). A merge that does not wait for all of its inputs hands on
 //! nothing that comes with them, and they stay.
 //!
+//! What one communication takes or gives lies behind one another (`buckets`), in memory that nobody had before: its
+//! parts are written by nodes that have no order.
+//!
 //! In place: an output of a kernel that can work so takes over the storage of an input with the same number of bytes,
 //! if the kernel is the last that touches it. If the output is one of the run's, what the input's maker writes goes
 //! there too.
 #![forbid(unsafe_code)]
 
 use super::accesses::{self, Subgraphs};
+use super::buckets::Buckets;
 use super::flat::{Flat, FlatKernel, StorageKind};
 use super::held::{HeldMemory, WINDOW};
 use super::overlay::Overlay;
@@ -73,6 +77,7 @@ struct Planner<'a> {
     of: Vec<Place>,
     /// Where memory begins that nobody has.
     fresh_at: usize,
+    buckets: Buckets,
     forwarded: usize,
 }
 
@@ -169,11 +174,13 @@ impl<'a> Planner<'a> {
             levels: vec![0; n],
             of,
             fresh_at: 0,
+            buckets: Buckets::default(),
             forwarded: 0,
         };
         planner.held.resize_with(n, HeldMemory::default);
         planner.find_homes();
         planner.find_lives();
+        planner.find_buckets();
         planner
     }
 
@@ -301,9 +308,12 @@ impl<'a> Planner<'a> {
                 }
                 let life = *life;
                 let bytes = rounded(self.flat.storages[storage].bytes).ok_or_else(too_large)?;
-                let at = match held.cut(bytes) {
+                let at = match self.buckets.place(storage as u32, &mut self.fresh_at)? {
                     Some(at) => at,
-                    None => self.fresh(bytes)?,
+                    None => match held.cut(bytes) {
+                        Some(at) => at,
+                        None => self.fresh(bytes)?,
+                    },
                 };
                 self.of[storage] = Place::Arena(at);
                 // Behind a Select its branches have not written yet.
@@ -331,6 +341,37 @@ impl<'a> Planner<'a> {
         Ok((0..self.lives.len()).map(end).max().unwrap_or(0))
     }
 
+    /// The tensors that one communication takes or gives, if they are made in its graph and by kernels, each in one
+    /// place: those may lie behind one another.
+    fn find_buckets(&mut self) {
+        for node in 0..self.flat.bodies.len() {
+            let Some(kernel) = self.flat.kernel_at(node).filter(|kernel| self.flat.kernel_of(kernel).is_first_half())
+            else {
+                continue;
+            };
+            let inputs = usize::from(kernel.num_inputs);
+            let args = &self.flat.args[kernel.args as usize..][..inputs + usize::from(kernel.num_outputs)];
+            for args in [&args[..inputs], &args[inputs + 1..]] {
+                let storages: Vec<(u32, usize)> =
+                    args.iter().map(|arg| (arg.storage, self.flat.storages[arg.storage as usize].bytes)).collect();
+                if storages.iter().all(|&(storage, _)| self.may_be_in_bucket(node, storage)) {
+                    self.buckets.add(&storages);
+                }
+            }
+        }
+    }
+
+    fn may_be_in_bucket(&self, node: usize, storage: u32) -> bool {
+        let life = self.lives[storage as usize];
+        let region = self.regions.of[node];
+        let is_plain = |writer: usize| self.flat.kernel_at(writer).is_some_and(|kernel| kernel.forwarding.is_empty());
+        self.flat.storages[storage as usize].kind == StorageKind::Arena
+            && life.writer != NONE
+            && life.home == region
+            && self.regions.of[life.writer as usize] == region
+            && is_plain(life.writer as usize)
+    }
+
     fn fresh(&mut self, bytes: usize) -> Result<usize> {
         let at = self.fresh_at;
         self.fresh_at = at.checked_add(bytes).ok_or_else(too_large)?;
@@ -353,13 +394,16 @@ impl<'a> Planner<'a> {
             match how.map_or(Forwarding::ByLastUse, |&(_, how)| how) {
                 Forwarding::Never => {}
                 Forwarding::ByLastUse => {
-                    if ending.is_empty() || kernel.num_outputs != 1 || !self.flat.kernel_of(kernel).in_place() {
+                    let taken = self.flat.kernel_of(kernel).takes_over(output);
+                    let may = self.flat.kernel_of(kernel).in_place() && (kernel.num_outputs == 1 || taken.is_some());
+                    if ending.is_empty() || !may || self.buckets.has(to) {
                         continue;
                     }
                     let fits = |arg: &&crate::graph::compile::layout::flat::FlatArg| {
                         self.why_not(node, ending, arg.storage, to).is_none()
                     };
-                    if let Some(from) = args[..inputs].iter().find(fits).map(|arg| arg.storage) {
+                    let wanted = taken.map_or(0..inputs, |input| input..input + 1);
+                    if let Some(from) = args[wanted].iter().find(fits).map(|arg| arg.storage) {
                         self.take_over(from, to, ending, held);
                     }
                 }

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub(in crate::graph) mod accesses;
+pub(in crate::graph) mod buckets;
 pub(in crate::graph) mod descs;
 pub(in crate::graph) mod dynamic;
 pub(in crate::graph) mod entries;
