@@ -59,7 +59,7 @@ static void update(const float *weights, const float *sum, float *updated) {
 
 /* ---- By MPI ---- */
 
-/* Each way has memory of its own for gradients and sums, as weir has: none finds what another one has left in caches. */
+/* Each way has memory of its own for gradients and sums, as weir has: none finds in caches what another one left. */
 static float activations[LAYERS + 1][64], *all_gradients[2][LAYERS], *all_sums[2][LAYERS];
 static float *weights[LAYERS], *updated[LAYERS];
 
@@ -213,9 +213,9 @@ static void measure(weir_engine *engine, weir_comm *comm, int rounds) {
     if (rank == 0) {
         double sides[SIDES];
         for (int side = 0; side < SIDES; side++) sides[side] = median(times[side], rounds) * 1e6;
-        printf("%8lld B, layers of %6.1f us: %9.1f us %9.1f us %9.1f us   weir / overlap %5.3f   blocking / weir %5.3f\n",
-               (long long)count * 4, (double)computing / LAYERS * 1e6, sides[0], sides[1], sides[2],
-               sides[2] / sides[1], sides[0] / sides[2]);
+        printf("%8lld B, layers of %6.1f us: %9.1f us %9.1f us %9.1f us", (long long)count * 4,
+               (double)computing / LAYERS * 1e6, sides[0], sides[1], sides[2]);
+        printf("   weir / overlap %5.3f   blocking / weir %5.3f\n", sides[2] / sides[1], sides[0] / sides[2]);
         fflush(stdout);
     }
     weir_program_release(program);
