@@ -19,14 +19,13 @@ use std::sync::{Arc, Weak};
 /// as what is open may take besides.
 const SPIN_NS: u64 = 5_000;
 const YIELD_NS: u64 = 60_000;
-/// A poll that took longer than so many of the shortest has moved something, even if nothing has ended: a piece of a
-/// large message.
-const WORKED_POLLS: u64 = 4;
-const LEAST_WORKED_NS: u64 = 2_000;
+/// Of large messages, a poll that took so long has moved a piece, even if nothing has ended.
+const LARGE_NS: u64 = 100_000;
+const WORKED_NS: u64 = 15_000;
 /// Then it naps, each time for a part of what it has waited for: the longer that is, the less a late look adds to it.
-const NAP_PART: u64 = 64;
+const NAP_PART: u64 = 32;
 const SHORTEST_NAP_NS: u64 = 20_000;
-const LONGEST_NAP_NS: u64 = 5_000_000;
+const LONGEST_NAP_NS: u64 = 10_000_000;
 
 /// Something that must be asked to move.
 pub trait Progress: Send + Sync {
@@ -189,7 +188,7 @@ pub fn wait(
     deadline: Deadline,
 ) -> bool {
     let mut entry = Entry::new(sleeper);
-    let (mut since, mut shortest, mut is_cold) = (now_ns(), u64::MAX, false);
+    let (mut since, mut is_cold) = (now_ns(), false);
     loop {
         if is_over() {
             return true;
@@ -211,9 +210,8 @@ pub fn wait(
         let (has_moved, expected_ns) = poll();
         let now = now_ns();
         let took = now - asked;
-        shortest = shortest.min(took);
         // Behind a nap a poll takes long by itself: the next one tells.
-        let has_worked = !is_cold && took > LEAST_WORKED_NS.max(WORKED_POLLS * shortest);
+        let has_worked = !is_cold && expected_ns >= LARGE_NS && took > WORKED_NS;
         if has_moved || has_worked {
             since = now;
             continue;
