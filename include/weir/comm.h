@@ -147,7 +147,10 @@ typedef struct weir_comm_transport_info {
   int32_t max_tag;
   /** Reserved, 0. */
   uint32_t reserved;
-  /** The most bytes of one message, 64 or more; 0 = no limit. weir divides larger sends, and does larger collectives itself. */
+  /**
+   * The most bytes of one message, 64 or more; 0 = no limit. weir divides larger sends, and does larger collectives
+   * itself.
+   */
   uint64_t max_bytes;
   /** Its name and version, NUL-terminated, for texts: "Open MPI 4.1.4". */
   char name[64];

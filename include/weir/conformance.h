@@ -54,8 +54,8 @@ typedef enum weir_conformance_verdict_value {
 } weir_conformance_verdict_value;
 
 /**
- * Options of weir_threadpool_conformance, weir_device_conformance and weir_comm_conformance. Zero in a member means the
- * default.
+ * Options of weir_threadpool_conformance, weir_device_conformance and weir_comm_conformance. Zero in a member means
+ * the default.
  */
 typedef struct weir_conformance_options {
   /** sizeof(weir_conformance_options) of the caller's header. */
@@ -136,9 +136,9 @@ weir_status weir_device_conformance(weir_engine_kind kind,
 /**
  * Checks a transport against docs/ranks.md, and calls `report` once for each clause, in order, and then for notable
  * properties of the transport. All ranks call it, at the same time and with the same options; each reports what it has
- * seen. The vtable and ctx are used as by weir_comm_create, but vtable->release is not called. Nothing else may use the
- * transport meanwhile. An operation that is not over in time ends in a failed clause and not in a hang: its memory is
- * kept for good, and the clauses behind it are not checked. A function of the vtable that never returns is not
+ * seen. The vtable and ctx are used as by weir_comm_create, but vtable->release is not called. Nothing else may use
+ * the transport meanwhile. An operation that is not over in time ends in a failed clause and not in a hang: its memory
+ * is kept for good, and the clauses behind it are not checked. A function of the vtable that never returns is not
  * survived.
  *
  * Thread safety: any thread; the transport's functions are called in it. Blocking: some seconds, in which the thread

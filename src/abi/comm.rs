@@ -118,7 +118,8 @@ pub struct weir_comm_transport_info {
     pub max_tag: i32,
     /// Reserved, 0.
     pub reserved: u32,
-    /// The most bytes of one message, 64 or more; 0 = no limit. weir divides larger sends, and does larger collectives itself.
+    /// The most bytes of one message, 64 or more; 0 = no limit. weir divides larger sends, and does larger collectives
+    /// itself.
     pub max_bytes: u64,
     /// Its name and version, NUL-terminated, for texts: "Open MPI 4.1.4".
     pub name: [c_char; 64],

@@ -19,8 +19,8 @@ pub enum weir_conformance_verdict_value {
     WEIR_CONFORMANCE_NOT_CHECKED = 4,
 }
 
-/// Options of weir_threadpool_conformance, weir_device_conformance and weir_comm_conformance. Zero in a member means the
-/// default.
+/// Options of weir_threadpool_conformance, weir_device_conformance and weir_comm_conformance. Zero in a member means
+/// the default.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_conformance_options {

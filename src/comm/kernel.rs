@@ -5,8 +5,8 @@
 //! in the order in which they were added, on every rank, and several are under way at once.
 //!
 //! An operation of a graph uses the values of its run where they are: the first node has the place of the result as an
-//! output, which the second one hands on. So nothing is copied, but for tensors of the host's and constants. The tensors
-//! of a bucket are laid out behind one another where compile can do that, since the transport wants them in one piece.
+//! output, which the second one hands on. So nothing is copied, but for tensors of the host's and constants. Compile
+//! lays the tensors of a bucket behind one another where it can, since the transport wants them in one piece.
 
 use super::algorithm::{self, Wanted};
 use super::communicator::Communicator;

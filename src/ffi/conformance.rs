@@ -96,9 +96,9 @@ pub unsafe extern "C" fn weir_device_conformance(
 
 /// Checks a transport against docs/ranks.md, and calls `report` once for each clause, in order, and then for notable
 /// properties of the transport. All ranks call it, at the same time and with the same options; each reports what it has
-/// seen. The vtable and ctx are used as by weir_comm_create, but vtable->release is not called. Nothing else may use the
-/// transport meanwhile. An operation that is not over in time ends in a failed clause and not in a hang: its memory is
-/// kept for good, and the clauses behind it are not checked. A function of the vtable that never returns is not
+/// seen. The vtable and ctx are used as by weir_comm_create, but vtable->release is not called. Nothing else may use
+/// the transport meanwhile. An operation that is not over in time ends in a failed clause and not in a hang: its memory
+/// is kept for good, and the clauses behind it are not checked. A function of the vtable that never returns is not
 /// survived.
 ///
 /// Thread safety: any thread; the transport's functions are called in it. Blocking: some seconds, in which the thread

@@ -111,7 +111,7 @@ pub type Frame = dyn Any + Send + Sync;
 pub trait RunContext: Sync {
     fn frame(&self) -> Option<&Arc<Frame>>;
 
-    /// The memory of the run's values. Whoever keeps it keeps it from later runs.
+    /// The memory of the run's values. No later run gets it while somebody keeps it.
     fn values(&self) -> Option<&Arc<MemoryBlock>> {
         None
     }

@@ -2,8 +2,8 @@
 //!
 //! All ranks call it, and go through the clauses in step: behind each one they exchange a byte, so that no rank is in
 //! another clause. Within a clause what is checked follows from what a rank has told another one by a message, and not
-//! from time, except whether a call blocks. What is not over within the budget ends the examination on all ranks: the
-//! operation still has its memory, which is kept for good, and the clauses behind it are not checked.
+//! from time, except whether a call blocks. An operation that is not over within the budget ends the examination on
+//! all ranks: it still has its memory, which is kept for good, and the clauses behind it are not checked.
 
 mod collective;
 mod probe;

@@ -18,7 +18,7 @@ pub const BLOCKED_NS: u64 = 300_000_000;
 pub const MEETING_TAG: i32 = FIRST_OWN_TAG + 1;
 pub const GO_TAG: i32 = FIRST_OWN_TAG + 2;
 
-/// What is wrong.
+/// A finding.
 pub enum Wrong {
     Broken(String),
     /// And operations are open.

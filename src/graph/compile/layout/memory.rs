@@ -19,8 +19,8 @@
 //! The branches of one cond have the same memory (`overlay`). A merge that does not wait for all of its inputs hands on
 //! nothing that comes with them, and they stay.
 //!
-//! What one communication takes or gives lies behind one another (`buckets`), in memory that nobody had before: its
-//! parts are written by nodes that have no order.
+//! The tensors that one communication takes or gives lie behind one another (`buckets`), in memory that nobody had
+//! before: they are written by nodes that have no order.
 //!
 //! In place: an output of a kernel that can work so takes over the storage of an input with the same number of bytes,
 //! if the kernel is the last that touches it. If the output is one of the run's, what the input's maker writes goes
