@@ -17,7 +17,7 @@ use super::inquiry::Inquiry;
 use super::message::{self, ControlMessage, PeerReports};
 use super::options::{CommFigures, CommOptions};
 use super::request::Request;
-use super::tickets::Tickets;
+use super::tickets::RequestTickets;
 use super::transport::{Transport, TransportFailure, TransportInfo};
 use crate::abi::weir_comm_flags as Flag;
 use crate::base::object::tag;
@@ -85,7 +85,7 @@ pub struct Communicator {
     ended: AtomicU64,
     lost_bytes: AtomicU64,
     registered: OnceLock<Registered>,
-    pub tickets: Tickets,
+    pub tickets: RequestTickets,
     /// Advanced when it is gone.
     closed: Arc<EventCount>,
     transport: Arc<dyn Transport>,
@@ -135,7 +135,7 @@ impl Communicator {
             ended: AtomicU64::new(0),
             lost_bytes: AtomicU64::new(0),
             registered: OnceLock::new(),
-            tickets: Tickets::default(),
+            tickets: RequestTickets::default(),
             closed: Arc::new(EventCount::new()),
             options,
             transport,

@@ -7,7 +7,7 @@ use crate::kernel::vector::convert::Stored;
 use crate::memory::{Bf16, Bool, F16};
 
 /// A type of numbers, and how it is reduced.
-trait ReducedElement: Copy {
+trait FoldedElement: Copy {
     const BYTES: usize;
     /// The type in which sums are kept.
     type Sum: Copy;
@@ -48,7 +48,7 @@ fn of_floats(reduction: Reduction, a: f32, b: f32) -> f32 {
 
 macro_rules! floats {
     ($($element:ty: $bytes:literal, $read:expr, $write:expr);* $(;)?) => {$(
-        impl ReducedElement for $element {
+        impl FoldedElement for $element {
             const BYTES: usize = $bytes;
             type Sum = f32;
             #[inline]
@@ -77,7 +77,7 @@ floats! {
 
 macro_rules! integers {
     ($($element:ty: $number:ty),* $(,)?) => {$(
-        impl ReducedElement for $element {
+        impl FoldedElement for $element {
             const BYTES: usize = size_of::<$number>();
             type Sum = $number;
             #[inline]
@@ -105,7 +105,7 @@ macro_rules! integers {
 
 integers! { i8: i8, u8: u8, i32: i32, i64: i64 }
 
-impl ReducedElement for Bool {
+impl FoldedElement for Bool {
     const BYTES: usize = 1;
     type Sum = bool;
     fn read(bytes: &[u8]) -> bool {
@@ -126,7 +126,7 @@ impl ReducedElement for Bool {
 /// Elements whose sums are kept at once.
 const BLOCK: usize = 256;
 
-fn fold_of<T: ReducedElement>(reduction: Reduction, parts: &[&[u8]], to: &mut [u8])
+fn fold_of<T: FoldedElement>(reduction: Reduction, parts: &[&[u8]], to: &mut [u8])
 where
     T::Sum: Default,
 {

@@ -8,6 +8,8 @@
 //! | OVER | nobody | `deliver` -> IDLE |
 //! | LOST | the transport, as long as it lives | - |
 //!
+//! Memory of a tensor that was lent counts as its own in all of these stages, from `fill_or_lend` on.
+//!
 //! The stage is under a lock, and each use of the memory looks at it: that is what makes the slices sound.
 
 use super::algorithm::{Phase, Procedure, Wanted};

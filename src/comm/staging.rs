@@ -64,7 +64,7 @@ impl Staging {
     ///
     /// # Safety
     /// Nothing writes them while the result lives: no operation that receives there is open, and no other thread has
-    /// the right to `slice_mut`. What it stands for is alive.
+    /// the right to `slice_mut`. The tensor that it stands for is alive.
     pub unsafe fn slice(&self, range: &Range<usize>) -> &[u8] {
         // SAFETY: inside of the block (`at`), whose bytes are initialised from the beginning; the rest is demanded of
         // the caller.
@@ -74,7 +74,7 @@ impl Staging {
     /// The same for writing.
     ///
     /// # Safety
-    /// Nothing else reads or writes them while the result lives. What it stands for is alive.
+    /// Nothing else reads or writes them while the result lives. The tensor that it stands for is alive.
     #[allow(clippy::mut_from_ref, reason = "the caller vouches for it")]
     pub unsafe fn slice_mut(&self, range: &Range<usize>) -> &mut [u8] {
         // SAFETY: as above.

@@ -12,9 +12,9 @@ struct TicketTable {
 }
 
 #[derive(Default)]
-pub struct Tickets(Mutex<TicketTable>);
+pub struct RequestTickets(Mutex<TicketTable>);
 
-impl Tickets {
+impl RequestTickets {
     /// A number by which another node finds the request.
     pub fn give(&self, request: Arc<Request>) -> usize {
         let TicketTable { requests, free } = &mut *self.0.lock();

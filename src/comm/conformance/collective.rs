@@ -1,7 +1,7 @@
 //! Collectives on small numbers, with their results.
 #![forbid(unsafe_code)]
 
-use super::probe::{Checked, Operation, Probe, plain, unmade};
+use super::probe::{Checked, Probe, ProbedOperation, plain, unmade};
 use crate::abi::{weir_comm_op_value as Op, weir_comm_reduction_value as Reduction};
 use crate::base::dtype;
 use crate::comm::kernel::name_of;
@@ -46,7 +46,7 @@ pub fn collective(
     of: u32,
     count: usize,
     salt: usize,
-) -> Checked<Operation> {
+) -> Checked<ProbedOperation> {
     let (rank, size) = (probe.rank(), probe.size());
     let root = salt % size;
     let parts = if matches!(op, Op::WEIR_COMM_REDUCE_SCATTER | Op::WEIR_COMM_ALL_TO_ALL) { size } else { 1 };
@@ -83,7 +83,7 @@ pub fn collective(
     let raw = CommOperation { reduction, ..plain(op, root, count, of) };
     let is_rooted = matches!(op, Op::WEIR_COMM_BROADCAST | Op::WEIR_COMM_REDUCE);
     let raw = CommOperation { peer: if is_rooted { root } else { 0 }, ..raw };
-    Operation::new(format!("{name}{by} of {count} {}", dtype::name(of)), raw, send, recv)
+    ProbedOperation::new(format!("{name}{by} of {count} {}", dtype::name(of)), raw, send, recv)
 }
 
 /// The collectives that the transport has, each with its reduction, if it reduces.

@@ -16,13 +16,14 @@ use crate::base::time::now_ns;
 use crate::base::{Error, dtype};
 use crate::threadpool::conformance::{ClauseVerdict, Options, ReportLine};
 use collective::{OPS, TYPES, collective, offered};
-use probe::{BLOCKED_NS, Checked, GO_TAG, LOOKS, Operation, Probe, UNTOUCHED, Wrong, broken, failed, plain};
+use probe::{BLOCKED_NS, Checked, GO_TAG, LOOKS, Probe, ProbedOperation, UNTOUCHED, Wrong, broken, failed, plain};
 use std::time::Duration;
 
 /// Bytes of a message that every transport takes in one piece.
 const SOME: usize = 50;
 
-enum Outcome {
+/// A clause that was not found to be broken.
+enum Finding {
     Pass(String),
     NotOffered(String),
 }
@@ -56,7 +57,7 @@ impl Examination<'_> {
         &mut self,
         clause: &'static str,
         title: &'static str,
-        check: impl FnOnce(&Probe<'_>) -> Checked<Outcome>,
+        check: impl FnOnce(&Probe<'_>) -> Checked<Finding>,
     ) {
         let (verdict, text) = match &self.stuck {
             Some(stuck) => (ClauseVerdict::NotChecked, stuck.clone()),
@@ -65,8 +66,8 @@ impl Examination<'_> {
                 // Only a rank without open operations can meet the others.
                 let meeting = if let Err(Wrong::Stuck(_)) = outcome { Ok(()) } else { self.probe.meet() };
                 let (verdict, text) = match outcome {
-                    Ok(Outcome::Pass(text)) => (ClauseVerdict::Pass, text),
-                    Ok(Outcome::NotOffered(text)) => (ClauseVerdict::NotOffered, text),
+                    Ok(Finding::Pass(text)) => (ClauseVerdict::Pass, text),
+                    Ok(Finding::NotOffered(text)) => (ClauseVerdict::NotOffered, text),
                     Err(Wrong::Broken(text)) => (ClauseVerdict::Fail, text),
                     Err(Wrong::Stuck(text)) => {
                         self.stuck = Some("an operation is not over".to_owned());
@@ -107,11 +108,11 @@ impl Examination<'_> {
     }
 }
 
-fn one_rank(probe: &Probe<'_>) -> Option<Outcome> {
-    (probe.size() == 1).then(|| Outcome::NotOffered("there is one rank".to_owned()))
+fn one_rank(probe: &Probe<'_>) -> Option<Finding> {
+    (probe.size() == 1).then(|| Finding::NotOffered("there is one rank".to_owned()))
 }
 
-fn messages(probe: &Probe<'_>) -> Checked<Outcome> {
+fn messages(probe: &Probe<'_>) -> Checked<Finding> {
     if let Some(outcome) = one_rank(probe) {
         return Ok(outcome);
     }
@@ -124,15 +125,15 @@ fn messages(probe: &Probe<'_>) -> Checked<Outcome> {
     for &bytes in &sizes {
         let mut operations = Vec::new();
         for peer in probe.others() {
-            operations.push(Operation::message(false, peer, 0, &bytes_of(peer, rank, bytes))?);
-            operations.push(Operation::message(true, peer, 0, &bytes_of(rank, peer, bytes))?);
+            operations.push(ProbedOperation::message(false, peer, 0, &bytes_of(peer, rank, bytes))?);
+            operations.push(ProbedOperation::message(true, peer, 0, &bytes_of(rank, peer, bytes))?);
         }
         probe.run(operations)?;
     }
-    Ok(Outcome::Pass(format!("{} sizes up to {most} bytes, between all ranks", sizes.len())))
+    Ok(Finding::Pass(format!("{} sizes up to {most} bytes, between all ranks", sizes.len())))
 }
 
-fn tags(probe: &Probe<'_>) -> Checked<Outcome> {
+fn tags(probe: &Probe<'_>) -> Checked<Finding> {
     if let Some(outcome) = one_rank(probe) {
         return Ok(outcome);
     }
@@ -143,31 +144,30 @@ fn tags(probe: &Probe<'_>) -> Checked<Outcome> {
     let mut operations = Vec::new();
     for round in 0..ROUNDS {
         for (at, &tag) in tags.iter().enumerate() {
-            operations.push(Operation::message(true, next, tag, &[round, at as u8])?);
+            operations.push(ProbedOperation::message(true, next, tag, &[round, at as u8])?);
         }
     }
     for (at, &tag) in tags.iter().enumerate().rev() {
         for round in 0..ROUNDS {
-            operations.push(Operation::message(false, previous, tag, &[round, at as u8])?);
+            operations.push(ProbedOperation::message(false, previous, tag, &[round, at as u8])?);
         }
     }
     let count = operations.len() / 2;
     probe.run(operations)?;
-    Ok(Outcome::Pass(format!("{count} messages with {} tags", tags.len())))
+    Ok(Finding::Pass(format!("{count} messages with {} tags", tags.len())))
 }
 
-fn early(probe: &Probe<'_>) -> Checked<Outcome> {
+fn early(probe: &Probe<'_>) -> Checked<Finding> {
     if let Some(outcome) = one_rank(probe) {
         return Ok(outcome);
     }
-    let Some(peer) = probe.pair() else { return Ok(Outcome::Pass("the ranks are odd in number".to_owned())) };
-    for first in [0, 1] {
-        if probe.rank() & 1 != first {
+    for (is_first, peer) in probe.turns() {
+        if !is_first {
             probe.tell(false, peer, GO_TAG, &[1])?;
             probe.tell(true, peer, 0, &[7; SOME])?;
             continue;
         }
-        let operation = Operation::message(false, peer, 0, &[7; SOME])?;
+        let operation = ProbedOperation::message(false, peer, 0, &[7; SOME])?;
         let token = probe.start(&operation)?;
         let seen = probe.is_open(&operation, token).and_then(|()| match &operation.recv {
             Some((memory, _)) => memory.expect(&[UNTOUCHED; SOME], "the memory of a message that was not sent"),
@@ -180,24 +180,23 @@ fn early(probe: &Probe<'_>) -> Checked<Outcome> {
         }
         probe.finish(probe.transport, vec![(operation, token)])?;
     }
-    Ok(Outcome::Pass(format!("it was asked {LOOKS} times before the send")))
+    Ok(Finding::Pass(format!("it was asked {LOOKS} times before the send")))
 }
 
-fn blocking(probe: &Probe<'_>) -> Checked<Outcome> {
+fn blocking(probe: &Probe<'_>) -> Checked<Finding> {
     if let Some(outcome) = one_rank(probe) {
         return Ok(outcome);
     }
-    let Some(peer) = probe.pair() else { return Ok(Outcome::Pass("the ranks are odd in number".to_owned())) };
     let bytes = vec![3; probe.transport.info().max_bytes.min(1 << 20) as usize];
     let mut longest = 0;
     for is_send in [true, false] {
-        for first in [0, 1] {
-            if probe.rank() & 1 != first {
+        for (is_first, peer) in probe.turns() {
+            if !is_first {
                 std::thread::sleep(Duration::from_nanos(BLOCKED_NS / 3 * 4));
                 probe.tell(!is_send, peer, 0, &bytes)?;
                 continue;
             }
-            let operation = Operation::message(is_send, peer, 0, &bytes)?;
+            let operation = ProbedOperation::message(is_send, peer, 0, &bytes)?;
             let begun = now_ns();
             let token = probe.start(&operation)?;
             let is_over = probe.transport.test(token).map_err(failed(&operation.what))?;
@@ -205,7 +204,7 @@ fn blocking(probe: &Probe<'_>) -> Checked<Outcome> {
             if is_over {
                 operation.check()?;
             } else {
-                probe.finish(probe.transport, vec![(operation, token)])?;
+                probe.finish_within(probe.longest_ns(), probe.transport, vec![(operation, token)])?;
             }
         }
     }
@@ -215,10 +214,10 @@ fn blocking(probe: &Probe<'_>) -> Checked<Outcome> {
             longest / 1_000_000
         ));
     }
-    Ok(Outcome::Pass(format!("start and test took {} us at most while the other rank slept", longest / 1000)))
+    Ok(Finding::Pass(format!("start and test took {} us at most while the other rank slept", longest / 1000)))
 }
 
-fn collectives(probe: &Probe<'_>) -> Checked<Outcome> {
+fn collectives(probe: &Probe<'_>) -> Checked<Finding> {
     let (offered, counts) = (offered(probe), [0, 1, 7, 300]);
     for (at, &(op, reduction, of)) in offered.iter().enumerate() {
         let most = probe.transport.info().max_bytes / (8 * probe.size() as u64);
@@ -227,15 +226,15 @@ fn collectives(probe: &Probe<'_>) -> Checked<Outcome> {
         }
     }
     match offered.len() {
-        0 => Ok(Outcome::NotOffered("weir builds them of messages".to_owned())),
-        number => Ok(Outcome::Pass(format!("{number} of them, with {counts:?} elements"))),
+        0 => Ok(Finding::NotOffered("weir builds them of messages".to_owned())),
+        number => Ok(Finding::Pass(format!("{number} of them, with {counts:?} elements"))),
     }
 }
 
-fn at_once(probe: &Probe<'_>) -> Checked<Outcome> {
+fn at_once(probe: &Probe<'_>) -> Checked<Finding> {
     let offered = offered(probe);
     if offered.is_empty() {
-        return Ok(Outcome::NotOffered("weir builds them of messages".to_owned()));
+        return Ok(Finding::NotOffered("weir builds them of messages".to_owned()));
     }
     const AT_ONCE: usize = 8;
     for round in 0..4 {
@@ -250,21 +249,21 @@ fn at_once(probe: &Probe<'_>) -> Checked<Outcome> {
         open.reverse();
         probe.finish(probe.transport, open)?;
     }
-    Ok(Outcome::Pass(format!("{AT_ONCE} at once, asked in the reverse order")))
+    Ok(Finding::Pass(format!("{AT_ONCE} at once, asked in the reverse order")))
 }
 
-fn barrier(probe: &Probe<'_>) -> Checked<Outcome> {
+fn barrier(probe: &Probe<'_>) -> Checked<Finding> {
     if !probe.transport.info().takes(Op::WEIR_COMM_BARRIER) {
-        return Ok(Outcome::NotOffered("weir builds it of messages".to_owned()));
+        return Ok(Finding::NotOffered("weir builds it of messages".to_owned()));
     }
     if let Some(outcome) = one_rank(probe) {
         return Ok(outcome);
     }
     for late in [0, probe.size() - 1] {
-        let operation = Operation::new("a barrier", plain(Op::WEIR_COMM_BARRIER, 0, 0, dtype::U8), None, None)?;
+        let operation = ProbedOperation::new("a barrier", plain(Op::WEIR_COMM_BARRIER, 0, 0, dtype::U8), None, None)?;
         if probe.rank() == late {
             // The others have all asked often before this rank comes.
-            let heard = probe.others().map(|peer| Operation::message(false, peer, GO_TAG, &[1]));
+            let heard = probe.others().map(|peer| ProbedOperation::message(false, peer, GO_TAG, &[1]));
             probe.run(heard.collect::<Checked<_>>()?)?;
             probe.run(vec![operation])?;
             continue;
@@ -275,12 +274,12 @@ fn barrier(probe: &Probe<'_>) -> Checked<Outcome> {
         seen?;
         probe.finish(probe.transport, vec![(operation, token)])?;
     }
-    Ok(Outcome::Pass(format!("it was asked {LOOKS} times before the last rank came")))
+    Ok(Finding::Pass(format!("it was asked {LOOKS} times before the last rank came")))
 }
 
-fn control(probe: &Probe<'_>) -> Checked<Outcome> {
+fn control(probe: &Probe<'_>) -> Checked<Finding> {
     if !probe.transport.info().has_control {
-        return Ok(Outcome::NotOffered("it has no control_send and control_poll".to_owned()));
+        return Ok(Finding::NotOffered("it has no control_send and control_poll".to_owned()));
     }
     const MESSAGES: usize = 20;
     let message = |from: usize, number: usize| -> Message { std::array::from_fn(|i| (from + 3 * number + i) as u8) };
@@ -310,30 +309,30 @@ fn control(probe: &Probe<'_>) -> Checked<Outcome> {
             return broken(format!("rank {peer} has sent {MESSAGES} messages, and one more has come"));
         }
     }
-    Ok(Outcome::Pass(format!("{MESSAGES} between all ranks")))
+    Ok(Finding::Pass(format!("{MESSAGES} between all ranks")))
 }
 
-fn duplicate(probe: &Probe<'_>) -> Checked<Outcome> {
+fn duplicate(probe: &Probe<'_>) -> Checked<Finding> {
     if let Some(outcome) = one_rank(probe) {
         return Ok(outcome);
     }
     let Some(other) = probe.made("duplicate", probe.transport.duplicate())? else {
-        return Ok(Outcome::NotOffered("it has no duplicate".to_owned()));
+        return Ok(Finding::NotOffered("it has no duplicate".to_owned()));
     };
     if (other.info().rank, other.info().size) != (probe.rank(), probe.size()) {
         return broken(format!("it has rank {} of {}", other.info().rank, other.info().size));
     }
     probe.around(&[probe.transport, &*other])?;
-    Ok(Outcome::Pass("messages with one tag on both".to_owned()))
+    Ok(Finding::Pass("messages with one tag on both".to_owned()))
 }
 
-fn split(probe: &Probe<'_>) -> Checked<Outcome> {
+fn split(probe: &Probe<'_>) -> Checked<Finding> {
     let (rank, size) = (probe.rank(), probe.size());
     // Even and odd ranks apart, in the reverse order.
     let made = probe.transport.split((rank & 1) as i32, -(rank as i32));
     let made = made.and_then(|made| made.ok_or_else(|| Error::internal("it has made nothing for a color of 0 or 1")));
     let Some(other) = probe.made("split", made)? else {
-        return Ok(Outcome::NotOffered("it has no split".to_owned()));
+        return Ok(Finding::NotOffered("it has no split".to_owned()));
     };
     let members: Vec<usize> = (0..size).rev().filter(|member| member & 1 == rank & 1).collect();
     let expected = (members.iter().position(|&member| member == rank).unwrap_or(0), members.len());
@@ -344,21 +343,21 @@ fn split(probe: &Probe<'_>) -> Checked<Outcome> {
     if expected.1 > 1 {
         probe.around(&[&*other])?;
     }
-    Ok(Outcome::Pass("even and odd ranks, in the reverse order".to_owned()))
+    Ok(Finding::Pass("even and odd ranks, in the reverse order".to_owned()))
 }
 
-fn abort(probe: &Probe<'_>) -> Checked<Outcome> {
+fn abort(probe: &Probe<'_>) -> Checked<Finding> {
     if !probe.transport.info().has(Flag::WEIR_COMM_ABORT_RELEASES) {
-        return Ok(Outcome::NotOffered("it does not say so; weir keeps the memory for good".to_owned()));
+        return Ok(Finding::NotOffered("it does not say so; weir keeps the memory for good".to_owned()));
     }
     if let Some(outcome) = one_rank(probe) {
         return Ok(outcome);
     }
     let Some(other) = probe.made("duplicate", probe.transport.duplicate())? else {
-        return Ok(Outcome::NotOffered("it has no duplicate to abort".to_owned()));
+        return Ok(Finding::NotOffered("it has no duplicate to abort".to_owned()));
     };
-    let Some(peer) = probe.pair() else { return Ok(Outcome::Pass("the ranks are odd in number".to_owned())) };
-    let operation = Operation::message(probe.rank() & 1 == 1, peer, 0, &[5; SOME])?;
+    let Some(peer) = probe.pair() else { return Ok(Finding::NotOffered("this rank has no partner".to_owned())) };
+    let operation = ProbedOperation::message(probe.rank() & 1 == 1, peer, 0, &[5; SOME])?;
     if probe.rank() & 1 == 1 {
         // Sends to a rank that has given the message up: whether that fails or not, nothing arrives.
         probe.tell(false, peer, GO_TAG, &[1])?;
@@ -368,7 +367,7 @@ fn abort(probe: &Probe<'_>) -> Checked<Outcome> {
         probe.tell(true, peer, GO_TAG, &[2])?;
         probe.tell(false, peer, GO_TAG, &[3])?;
         other.abort();
-        return Ok(Outcome::Pass("the memory of a receive stayed as it was".to_owned()));
+        return Ok(Finding::Pass("the memory of a receive stayed as it was".to_owned()));
     }
     other.start(&operation.raw).map_err(failed(&operation.what))?;
     // Kept for good: the flags may be wrong.
@@ -382,5 +381,5 @@ fn abort(probe: &Probe<'_>) -> Checked<Outcome> {
         .map_or(Ok(()), |(memory, _)| memory.expect(&[UNTOUCHED; SOME], "the memory of a receive that was given up"));
     probe.tell(true, peer, GO_TAG, &[3])?;
     kept?;
-    Ok(Outcome::Pass("the memory of a receive stayed as it was".to_owned()))
+    Ok(Finding::Pass("the memory of a receive stayed as it was".to_owned()))
 }

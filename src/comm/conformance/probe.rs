@@ -88,33 +88,37 @@ impl Memory {
 }
 
 /// An operation, its memory, and what is in that when it is over.
-pub struct Operation {
+pub struct ProbedOperation {
     pub what: String,
     pub raw: CommOperation,
     send: Option<(Memory, Vec<u8>)>,
     pub recv: Option<(Memory, Vec<u8>)>,
 }
 
-impl Operation {
+impl ProbedOperation {
     pub fn new(
         what: impl Into<String>,
         raw: CommOperation,
         send: Option<Vec<u8>>,
         recv: Option<Vec<u8>>,
-    ) -> Checked<Operation> {
+    ) -> Checked<ProbedOperation> {
         let send = send.map(|bytes| Ok((Memory::holding(&bytes)?, bytes))).transpose()?;
         let recv = recv.map(|bytes| Ok((Memory::empty(bytes.len())?, bytes))).transpose()?;
         let part = |side: &Option<(Memory, Vec<u8>)>| side.as_ref().map(|(memory, _)| memory.0.clone());
         let raw = CommOperation { send: part(&send), recv: part(&recv), ..raw };
-        Ok(Operation { what: what.into(), raw, send, recv })
+        Ok(ProbedOperation { what: what.into(), raw, send, recv })
     }
 
-    pub fn message(is_send: bool, peer: usize, tag: i32, bytes: &[u8]) -> Checked<Operation> {
+    pub fn message(is_send: bool, peer: usize, tag: i32, bytes: &[u8]) -> Checked<ProbedOperation> {
         let (op, word) = if is_send { (Op::WEIR_COMM_SEND, "to") } else { (Op::WEIR_COMM_RECV, "from") };
         let raw = CommOperation { tag, ..plain(op, peer, bytes.len(), dtype::U8) };
         let what = format!("a message of {} bytes {word} rank {peer}", bytes.len());
         let bytes = Some(bytes.to_vec());
-        if is_send { Operation::new(what, raw, bytes, None) } else { Operation::new(what, raw, None, bytes) }
+        if is_send {
+            ProbedOperation::new(what, raw, bytes, None)
+        } else {
+            ProbedOperation::new(what, raw, None, bytes)
+        }
     }
 
     /// Whether all bytes are as they should be.
@@ -141,7 +145,7 @@ pub fn plain(op: Op, peer: usize, count: usize, dtype: u32) -> CommOperation {
     }
 }
 
-fn late(operation: &Operation, limit_ns: u64) -> String {
+fn late(operation: &ProbedOperation, limit_ns: u64) -> String {
     format!("{} is not over within {} ms", operation.what, limit_ns / 1_000_000)
 }
 
@@ -165,7 +169,7 @@ impl Probe<'_> {
         (1..size).map(move |step| (rank + step) % size)
     }
 
-    pub fn start(&self, operation: &Operation) -> Checked<Token> {
+    pub fn start(&self, operation: &ProbedOperation) -> Checked<Token> {
         self.transport.start(&operation.raw).map_err(failed(&format!("start of {}", operation.what)))
     }
 
@@ -177,11 +181,21 @@ impl Probe<'_> {
     }
 
     /// Waits until these are over, asked in this order, and looks at their bytes.
-    pub fn finish(&self, transport: &dyn Transport, open: Vec<(Operation, Token)>) -> Checked {
+    pub fn finish(&self, transport: &dyn Transport, open: Vec<(ProbedOperation, Token)>) -> Checked {
         self.finish_within(self.options.budget_ns, transport, open)
     }
 
-    fn finish_within(&self, limit_ns: u64, transport: &dyn Transport, open: Vec<(Operation, Token)>) -> Checked {
+    /// Longer than another rank is at something else, with its pauses and its budget.
+    pub fn longest_ns(&self) -> u64 {
+        2 * self.options.budget_ns + 10 * BLOCKED_NS
+    }
+
+    pub fn finish_within(
+        &self,
+        limit_ns: u64,
+        transport: &dyn Transport,
+        open: Vec<(ProbedOperation, Token)>,
+    ) -> Checked {
         let end = now_ns().saturating_add(limit_ns);
         let (mut wrong, mut left) = (None, open);
         loop {
@@ -210,11 +224,11 @@ impl Probe<'_> {
         }
     }
 
-    pub fn run(&self, operations: Vec<Operation>) -> Checked {
+    pub fn run(&self, operations: Vec<ProbedOperation>) -> Checked {
         self.run_within(self.options.budget_ns, operations)
     }
 
-    fn run_within(&self, limit_ns: u64, operations: Vec<Operation>) -> Checked {
+    fn run_within(&self, limit_ns: u64, operations: Vec<ProbedOperation>) -> Checked {
         let mut open = Vec::new();
         for operation in operations {
             match self.start(&operation) {
@@ -228,21 +242,21 @@ impl Probe<'_> {
 
     /// A message to or from another rank, with the bytes that it has.
     pub fn tell(&self, is_send: bool, peer: usize, tag: i32, bytes: &[u8]) -> Checked {
-        self.run(vec![Operation::message(is_send, peer, tag, bytes)?])
+        self.run(vec![ProbedOperation::message(is_send, peer, tag, bytes)?])
     }
 
     /// Returns when all ranks are here. Another one may be in a clause still, with its pauses and its budget.
     pub fn meet(&self) -> Checked {
         let mut operations = Vec::new();
         for peer in self.others() {
-            operations.push(Operation::message(false, peer, MEETING_TAG, &[1])?);
-            operations.push(Operation::message(true, peer, MEETING_TAG, &[1])?);
+            operations.push(ProbedOperation::message(false, peer, MEETING_TAG, &[1])?);
+            operations.push(ProbedOperation::message(true, peer, MEETING_TAG, &[1])?);
         }
-        self.run_within(2 * self.options.budget_ns + 10 * BLOCKED_NS, operations)
+        self.run_within(self.longest_ns(), operations)
     }
 
     /// That the operation is not over, looked at often.
-    pub fn is_open(&self, operation: &Operation, token: Token) -> Checked {
+    pub fn is_open(&self, operation: &ProbedOperation, token: Token) -> Checked {
         for _ in 0..LOOKS {
             self.progress(self.transport)?;
             match self.transport.test(token) {
@@ -254,7 +268,21 @@ impl Probe<'_> {
         Ok(())
     }
 
-    /// Ranks in pairs: one receives what the other one sends only when it hears that it may.
+    /// This rank's part in each round of a check by two: whether it is the first of them, and the other one. Each rank
+    /// is the first once; the last of an odd number has rank 0 with it.
+    pub fn turns(&self) -> Vec<(bool, usize)> {
+        let (rank, last) = (self.rank(), self.size() - 1);
+        let mut turns: Vec<(bool, usize)> = Vec::new();
+        if let Some(peer) = self.pair() {
+            turns.extend([(rank & 1 == 0, peer), (rank & 1 == 1, peer)]);
+        }
+        if last & 1 == 0 && last > 0 && [0, last].contains(&rank) {
+            turns.push((rank == last, last - rank));
+        }
+        turns
+    }
+
+    /// The other rank of a pair; `None` for the last of an odd number.
     pub fn pair(&self) -> Option<usize> {
         let peer = self.rank() ^ 1;
         (peer < self.size()).then_some(peer)
@@ -277,7 +305,7 @@ impl Probe<'_> {
         let receives = transports.iter().enumerate().map(|(at, &transport)| (false, previous, at, transport));
         let sends = transports.iter().enumerate().rev().map(|(at, &transport)| (true, next, at, transport));
         for (is_send, peer, at, transport) in receives.chain(sends) {
-            let operation = Operation::message(is_send, peer, 3, &[at as u8, 9])?;
+            let operation = ProbedOperation::message(is_send, peer, 3, &[at as u8, 9])?;
             match transport.start(&operation.raw) {
                 Ok(token) => open.push((transport, operation, token)),
                 Err(failure) => return Err(leave(open, failed(&operation.what)(failure))),
