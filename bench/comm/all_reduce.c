@@ -5,51 +5,12 @@
  * sides take turns in one program, in random order; medians of rank 0. Run it under mpirun -n 2 on two free processors.
  */
 
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <weir/adapters/mpi.h>
+#include "ranks.h"
 
 enum { SIDES = 5, MOST_ROUNDS = 2001 };
 
-#define MUST(call)                                                                                                     \
-    do {                                                                                                               \
-        if ((call) != WEIR_OK) {                                                                                       \
-            fprintf(stderr, "%s: %s\n", #call, weir_last_error_message());                                             \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                                              \
-        }                                                                                                              \
-    } while (0)
-
 static double times[SIDES][MOST_ROUNDS];
 static int rank, ranks;
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
-static int by_size(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *of, int count) {
-    qsort(of, (size_t)count, sizeof *of, by_size);
-    return of[count / 2];
-}
-
-static weir_tensor *make_tensor(weir_engine *engine, int64_t count) {
-    const weir_tensor_desc desc = {.dtype = WEIR_F32, .rank = 1, .dims = {count}};
-    weir_tensor *tensor = NULL;
-    void *data = NULL;
-    MUST(weir_tensor_create(engine, &desc, NULL, &tensor));
-    MUST(weir_tensor_get_data(tensor, &data));
-    for (int64_t i = 0; i < count; i++) ((float *)data)[i] = 1;
-    return tensor;
-}
 
 static void by_mpi(const float *send, float *recv, int count) {
     MPI_Request request;
@@ -94,12 +55,10 @@ static struct sum make_sum(weir_engine *engine, weir_comm *comm, int64_t count) 
 
 /* One size: the sides in turn, each round behind a barrier. */
 static void measure(weir_engine *engine, weir_stream *stream, weir_comm *const comms[2], int64_t count, int rounds) {
-    weir_tensor *in = make_tensor(engine, count), *out = make_tensor(engine, count);
-    void *send = NULL, *recv = NULL;
+    float *send = NULL, *recv = NULL;
+    weir_tensor *in = make_tensor(engine, count, &send), *out = make_tensor(engine, count, &recv);
     struct sum sums[2];
     int order[SIDES] = {0, 1, 2, 3, 4};
-    MUST(weir_tensor_get_data(in, &send));
-    MUST(weir_tensor_get_data(out, &recv));
     for (int i = 0; i < 2; i++) sums[i] = make_sum(engine, comms[i], count);
     for (int r = -rounds / 10 - 2; r < rounds; r++) {
         shuffle(order);
@@ -110,7 +69,7 @@ static void measure(weir_engine *engine, weir_stream *stream, weir_comm *const c
             MPI_Barrier(MPI_COMM_WORLD);
             const double began = now();
             if (side == 0) {
-                by_mpi((const float *)send, (float *)recv, (int)count);
+                by_mpi(send, recv, (int)count);
             } else if (side % 2 == 1) {
                 MUST(weir_enqueue(stream, sum->kernel, &in, 1, &out, 1));
                 MUST(weir_stream_synchronize(stream, UINT64_MAX));
@@ -118,7 +77,7 @@ static void measure(weir_engine *engine, weir_stream *stream, weir_comm *const c
                 MUST(weir_program_run(sum->program, NULL, &in, 1, &out, 1, NULL));
             }
             if (r >= 0) times[side][r] = now() - began;
-            if (((float *)recv)[count - 1] != (float)ranks) {
+            if (recv[count - 1] != (float)ranks) {
                 fprintf(stderr, "side %d: a wrong sum\n", side);
                 MPI_Abort(MPI_COMM_WORLD, 1);
             }
@@ -144,7 +103,8 @@ static void measure(weir_engine *engine, weir_stream *stream, weir_comm *const c
 
 /* Processor time of rank 0 while the last rank comes a second late. */
 static void wait_idly(weir_engine *engine, weir_comm *comm) {
-    weir_tensor *in = make_tensor(engine, 2), *out = make_tensor(engine, 2);
+    float *data = NULL;
+    weir_tensor *in = make_tensor(engine, 2, &data), *out = make_tensor(engine, 2, &data);
     const struct sum sum = make_sum(engine, comm, 2);
     double used[2];
     struct timespec at;

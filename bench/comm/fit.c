@@ -9,19 +9,10 @@
  * returns.
  */
 
+#include "ranks.h"
 #include "virtual.h"
-#include <time.h>
-#include <weir/adapters/mpi.h>
 
 enum { MOST_ROUNDS = 1001, MOST_BYTES = 8 << 20, SMALL = 64 };
-
-#define MUST(call)                                                                                                     \
-    do {                                                                                                               \
-        if ((call) != WEIR_OK) {                                                                                       \
-            fprintf(stderr, "%s: %s\n", #call, weir_last_error_message());                                             \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                                              \
-        }                                                                                                              \
-    } while (0)
 
 static int rank, quick;
 static int64_t count;
@@ -29,15 +20,8 @@ static const int passes = 4;
 static float *ours, *theirs;
 static float activations[LAYERS + 1][SMALL], *gradients[LAYERS], *sums[LAYERS], *weights[LAYERS], *updated[LAYERS];
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e6 + (double)time.tv_nsec * 1e-3;
-}
-
-static int by_size(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+static double now_us(void) {
+    return now() * 1e6;
 }
 
 /* The calmest tenth: others may be at work on the machine. */
@@ -62,19 +46,19 @@ static double sent_at, reduced[SIZES];
 
 static void isend(int bytes) {
     MPI_Request request;
-    const double began = now();
+    const double began = now_us();
     if (rank == 0) MPI_Isend(ours, bytes, MPI_BYTE, 1, 0, MPI_COMM_WORLD, &request);
-    sent_at = now() - began;
+    sent_at = now_us() - began;
     if (rank == 0) MPI_Wait(&request, MPI_STATUS_IGNORE);
     if (rank == 1) MPI_Recv(theirs, bytes, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 static void all_reduce(const float *from, float *to, int bytes) {
     MPI_Request request;
-    const double began = now();
+    const double began = now_us();
     int done = 0;
     MPI_Iallreduce(from, to, bytes / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
-    sent_at = now() - began;
+    sent_at = now_us() - began;
     while (!done) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
 }
 
@@ -86,10 +70,10 @@ static double time_of(void (*what)(int), int bytes, double *out_noted) {
     const int rounds = quick ? 11 : bytes > 1 << 18 ? 21 : 301;
     for (int r = -5; r < rounds; r++) {
         MPI_Barrier(MPI_COMM_WORLD);
-        const double began = now();
+        const double began = now_us();
         what(bytes);
         if (r < 0) continue;
-        times[r] = now() - began;
+        times[r] = now_us() - began;
         noted[r] = sent_at;
     }
     if (out_noted) *out_noted = calm(noted, rounds);
@@ -216,17 +200,6 @@ static weir_program *make_program(weir_engine *engine, weir_comm *comm) {
     return program;
 }
 
-static weir_tensor *make_tensor(weir_engine *engine, int64_t elements, float **out_data) {
-    const weir_tensor_desc desc = {.dtype = WEIR_F32, .rank = 1, .dims = {elements}};
-    weir_tensor *tensor = NULL;
-    void *data = NULL;
-    MUST(weir_tensor_create(engine, &desc, NULL, &tensor));
-    MUST(weir_tensor_get_data(tensor, &data));
-    for (int64_t i = 0; i < elements; i++) ((float *)data)[i] = 1;
-    *out_data = data;
-    return tensor;
-}
-
 /* Layer, change, and step, in us. The costs of a layer and a change are those of a whole step without sums. */
 static void measure_step(weir_engine *engine, weir_comm *comm, int size, struct parameters *to) {
     static double times[5][MOST_ROUNDS];
@@ -245,7 +218,7 @@ static void measure_step(weir_engine *engine, weir_comm *comm, int size, struct 
     for (int r = -5; r < rounds; r++) {
         for (int side = 0; side < 5; side++) {
             MPI_Barrier(MPI_COMM_WORLD);
-            const double began = now();
+            const double began = now_us();
             switch (side) {
             case 0: MUST(weir_program_run(program, NULL, in, LAYERS + 1, out, LAYERS, NULL)); break;
             case 1: step_by_mpi(); break;
@@ -259,7 +232,7 @@ static void measure_step(weir_engine *engine, weir_comm *comm, int size, struct 
                 for (int i = 0; i < LAYERS; i++) update(weights[i], sums[i], updated[i]);
                 break;
             }
-            if (r >= 0) times[side][r] = now() - began;
+            if (r >= 0) times[side][r] = now_us() - began;
         }
     }
     to->measured[size] = calm(times[0], rounds);
@@ -300,21 +273,21 @@ int main(int argc, char **argv) {
     fit_class(8192, 262144, overhead, &fitted.classes[1]);
     fit_class(524288, MOST_BYTES, overhead, &fitted.classes[2]);
     time_of(all_reduce_again, 65536, &fitted.call);
-    copied = now();
+    copied = now_us();
     for (int i = 0; i < 20; i++) {
         memcpy(theirs, ours, MOST_BYTES);
         __asm__ volatile("" ::: "memory");
     }
-    copied = (now() - copied) / 20;
+    copied = (now_us() - copied) / 20;
     MUST(weir_mpi_comm_create(MPI_COMM_WORLD, NULL, &comm));
     MUST(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &engine));
     for (int size = 0; size < SIZES; size++) measure_step(engine, comm, size, &fitted);
-    copied = now();
+    copied = now_us();
     for (int i = 0; i < 20; i++) {
         memcpy(theirs, ours, MOST_BYTES);
         __asm__ volatile("" ::: "memory");
     }
-    copied = (now() - copied) / 20;
+    copied = (now_us() - copied) / 20;
     MUST(weir_mpi_comm_create(MPI_COMM_WORLD, NULL, &comm));
     MUST(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &engine));
     for (int size = 0; size < SIZES; size++) measure_step(engine, comm, size, &fitted);

@@ -6,43 +6,14 @@
  * thread of each rank. Run it under mpirun -n 2 on two processors that are free.
  */
 
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <weir/adapters/mpi.h>
+#include "ranks.h"
 
 enum { LAYERS = 32, SIDES = 3, MOST_ROUNDS = 2001, MOST_COUNT = 1 << 18 };
-
-#define MUST(call)                                                                                                     \
-    do {                                                                                                               \
-        if ((call) != WEIR_OK) {                                                                                       \
-            fprintf(stderr, "%s: %s\n", #call, weir_last_error_message());                                             \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                                              \
-        }                                                                                                              \
-    } while (0)
 
 static double times[SIDES][MOST_ROUNDS];
 static int rank, ranks;
 static int64_t count;  /* elements of a gradient */
 static int passes;     /* how often a layer goes over its gradient */
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
-static int by_size(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *of, int number) {
-    qsort(of, (size_t)number, sizeof *of, by_size);
-    return of[number / 2];
-}
 
 /* ---- What all sides compute ---- */
 
@@ -161,17 +132,6 @@ static weir_program *make_program(weir_engine *engine, weir_comm *comm) {
     weir_kernel_release(updates);
     weir_kernel_release(sum);
     return program;
-}
-
-static weir_tensor *make_tensor(weir_engine *engine, int64_t elements, float **out_data) {
-    const weir_tensor_desc desc = {.dtype = WEIR_F32, .rank = 1, .dims = {elements}};
-    weir_tensor *tensor = NULL;
-    void *data = NULL;
-    MUST(weir_tensor_create(engine, &desc, NULL, &tensor));
-    MUST(weir_tensor_get_data(tensor, &data));
-    for (int64_t i = 0; i < elements; i++) ((float *)data)[i] = 1;
-    *out_data = data;
-    return tensor;
 }
 
 static void measure(weir_engine *engine, weir_comm *comm, int rounds) {
