@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "detached.h"
 #include "make.h"
 #include "test_pools.h"
 
@@ -109,11 +110,9 @@ static int32_t begin_later(void *user, weir_kernel_context *context, weir_comple
         pthread_mutex_unlock(&finisher.mutex);
         return WEIR_OK;
     case RACING: {
-        pthread_t thread;
         job *copy = malloc(sizeof *copy);
         *copy = j;
-        CHECK(pthread_create(&thread, NULL, finish_one, copy) == 0);
-        CHECK(pthread_detach(thread) == 0);
+        CHECK_EQ(start_detached(finish_one, copy), 0);
         return WEIR_OK;
     }
     case BY_HAND:

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "detached.h"
 #include "make.h"
 #include "test_pools.h"
 
@@ -133,10 +134,8 @@ static void *complete(void *arg) {
 }
 
 static int32_t start_later(void *state, weir_kernel_context *context, weir_completion *done) {
-    pthread_t thread;
     (void)state, (void)context;
-    CHECK_EQ(pthread_create(&thread, NULL, complete, done), 0);
-    CHECK_EQ(pthread_detach(thread), 0);
+    CHECK_EQ(start_detached(complete, done), 0);
     return WEIR_OK;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../common/detached.h"
 #include "world.h"
 
 /* ---- Tensors ----------------------------------------------------------------------------------- */
@@ -240,10 +241,8 @@ static void *finisher(void *arg) {
 }
 
 static void add_finisher(void) {
-    pthread_t thread;
     later.threads++;
-    if (pthread_create(&thread, NULL, finisher, NULL) != 0) abort();
-    pthread_detach(thread);
+    if (start_detached(finisher, NULL) != 0) abort();
 }
 
 void later_start(void) {

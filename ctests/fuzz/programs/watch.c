@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../common/detached.h"
 #include "world.h"
 
 report *told;
@@ -146,8 +147,6 @@ uint64_t watch_limit_ns(void) {
 }
 
 void watch_start(double patience_s) {
-    pthread_t thread;
     patience = patience_s * slowness;
-    if (pthread_create(&thread, NULL, watch, NULL) != 0) abort();
-    pthread_detach(thread);
+    if (start_detached(watch, NULL) != 0) abort();
 }
