@@ -19,6 +19,7 @@
 mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+mod device_clock;
 mod kind;
 pub mod plugin;
 mod predicate;
@@ -26,6 +27,7 @@ mod presence;
 mod recording;
 mod region;
 mod registry;
+mod traced_stream;
 mod waiting;
 mod watch;
 
@@ -35,6 +37,7 @@ pub use presence::Presence;
 pub use recording::{Executable, RecordedBranch, RecordedLoop, RecordedStep, RecordedWork, Recording};
 pub use region::{DeviceRegion, RegionNode, RegionValue};
 pub use registry::{OWN_PRIORITY, count, devices, kinds, open, register, replace, unregister};
+pub use traced_stream::traced_stream;
 pub use waiting::Waiting;
 pub use watch::DeviceWatch;
 
@@ -311,8 +314,8 @@ pub trait DeviceStream: Send + Sync + Debug {
     /// Sets bytes of the device's memory.
     fn fill(&self, fill: &Fill<'_>) -> Result<()>;
 
-    /// Executes all steps of an executable that the device made.
-    fn replay(&self, _executable: &Arc<dyn Executable>) -> Result<()> {
+    /// Executes all steps of an executable that the device made. `name` is that of the recording.
+    fn replay(&self, _executable: &Arc<dyn Executable>, _name: &str) -> Result<()> {
         Err(no_recordings())
     }
 

@@ -8,7 +8,9 @@ use super::engine::Engine;
 use super::stream::Stream;
 use super::tensor::Tensor;
 use crate::base::{Error, Ref, Result};
-use crate::device::{DeviceEvent, DeviceStream, DeviceStreamAttr, HostAddress, Location, Then, Transfer, label};
+use crate::device::{
+    DeviceEvent, DeviceStream, DeviceStreamAttr, HostAddress, Location, Then, Transfer, label, traced_stream,
+};
 use crate::memory::AlignedBuffer;
 use crate::stream::{Queue, QueueWork};
 use crate::sync::Mutex;
@@ -41,7 +43,7 @@ impl Staged {
         let name = format!("copies of stream '{}'", stream.queue().name());
         Ok(Staged {
             memory: AlignedBuffer::zeroed(source.bytes(), "a copy between two devices")?,
-            aside: accelerator(other)?.stream(&DeviceStreamAttr { name: &name, priority: 0 })?,
+            aside: traced_stream(other.device(), &DeviceStreamAttr { name: &name, priority: 0 }, None)?,
             read: accelerator(source.engine())?.event(false)?,
             written: accelerator(target.engine())?.event(false)?,
             half: Mutex::new(Half::None),

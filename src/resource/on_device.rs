@@ -13,7 +13,7 @@ use crate::base::time::Deadline;
 use crate::base::{Desc, Error, Result};
 use crate::device::{
     Accelerator, Device, DeviceEvent, DeviceKernel, DeviceStream, DeviceStreamAttr, Fill, HostAddress, Launch,
-    Location, Then, Transfer,
+    Location, Then, Transfer, traced_stream,
 };
 use crate::memory::{MemoryBlock, Pool, Tag, View};
 use crate::sync::{Mutex, ambient, fork};
@@ -205,7 +205,7 @@ impl DeviceVariable {
         let mut line = self.line.lock();
         let stream = match line.take() {
             Some(stream) => stream,
-            None => self.accelerator()?.stream(&DeviceStreamAttr { name: "variable", priority: 0 })?,
+            None => traced_stream(&self.device, &DeviceStreamAttr { name: "variable", priority: 0 }, None)?,
         };
         f(&**line.insert(stream))
     }

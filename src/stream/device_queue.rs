@@ -38,7 +38,7 @@ use super::fences::{Fence, FenceRequest, Fences};
 use super::resubmit_table::{ResubmitTable, Resubmitter};
 use crate::base::time::Deadline;
 use crate::base::{Error, Result};
-use crate::device::{Device, DeviceEvent, DeviceStream, DeviceStreamAttr, Reached, Then};
+use crate::device::{Device, DeviceEvent, DeviceStream, DeviceStreamAttr, Reached, Then, traced_stream};
 use crate::sync::{EventCount, Mutex, MutexGuard, OnceLock};
 use std::fmt::{self, Debug};
 use std::sync::Arc;
@@ -132,14 +132,7 @@ impl<I, W> DeviceQueue<I, W> {
         priority: i32,
         wrapped: Option<u64>,
     ) -> Result<(DeviceQueue<I, W>, Resubmitter<W>)> {
-        let Some(accelerator) = device.accelerator() else {
-            return Err(Error::internal("a queue on a device without streams"));
-        };
-        let attr = DeviceStreamAttr { name, priority };
-        let stream = match wrapped {
-            Some(handle) => accelerator.wrap_stream(&attr, handle)?,
-            None => accelerator.stream(&attr)?,
-        };
+        let stream = traced_stream(device, &DeviceStreamAttr { name, priority }, wrapped)?;
         let (resubmitter, resubmits) = ResubmitTable::new();
         let device_queue = DeviceQueue {
             device: Arc::clone(device),

@@ -37,9 +37,16 @@ fn put(timeline: &Timeline, output: &mut TraceOutput<'_>, pid: u32, span: &Trace
     if span.frame != 0 {
         arg(output, "frame", &span.frame);
     }
-    let number = if span.event == TraceEvent::Node { "iteration" } else { "number" };
+    let number = match span.event {
+        TraceEvent::Node => "iteration",
+        TraceEvent::Device => "bytes",
+        _ => "number",
+    };
     if span.number != NO_NUMBER {
         arg(output, number, &span.number);
+    }
+    if span.event == TraceEvent::Device {
+        arg(output, "clock_error_ns", &span.ready_ns);
     }
     if span.last_edge().is_some() {
         arg(output, "waited_ns", &span.ready_ns);

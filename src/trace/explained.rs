@@ -22,14 +22,15 @@ impl fmt::Debug for Explained {
     }
 }
 
+/// A number for an object, never that of another one.
+pub(super) fn next_number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    NEXT.fetch_add(1, Relaxed)
+}
+
 impl Default for Explained {
     fn default() -> Explained {
-        static NEXT: AtomicU32 = AtomicU32::new(1);
-        Explained {
-            number: NEXT.fetch_add(1, Relaxed),
-            table: OnceLock::new(),
-            known: [const { AtomicU64::new(0) }; MOST_TRACES],
-        }
+        Explained { number: next_number(), table: OnceLock::new(), known: [const { AtomicU64::new(0) }; MOST_TRACES] }
     }
 }
 

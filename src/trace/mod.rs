@@ -62,6 +62,7 @@ mod sums;
 mod table;
 mod tape;
 mod timeline;
+mod track;
 
 pub use analysis::{RunAnalysis, analyses, analysis_of};
 pub use clock::{is_in_ticks, now};
@@ -77,3 +78,4 @@ pub use shares::{Shares, shares};
 pub use table::{NodeOfTable, Nodes};
 pub use tape::{Tape, Traces, Working, frame_around};
 pub use timeline::{NO_NUMBER, RunOfTrace, Timeline, TraceSpan};
+pub use track::{Collect, KeptTraces, Track};

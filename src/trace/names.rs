@@ -1,31 +1,43 @@
-//! Names that the host gives to its marks and spans, for the whole process.
+//! Names of the host's marks and spans, and of what devices do, for the whole process.
 #![forbid(unsafe_code)]
 
 use crate::base::{Code, Error, Result};
 use crate::sync::Global;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// More names than this are no names.
 const MOST: usize = 1 << 16;
 
-static NAMES: Global<Vec<Arc<str>>> = Global::new(Vec::new);
+#[derive(Default)]
+struct Names {
+    by_number: Vec<Arc<str>>,
+    numbers: HashMap<Arc<str>, u32>,
+}
+
+static NAMES: Global<Names> = Global::new(Names::default);
 /// How many names there are. ORDERING: Relaxed; who has a name's number got it behind this.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// The number of a name: the same for the same text.
 pub fn intern(name: &str) -> Result<u32> {
     let mut names = NAMES.lock();
-    if let Some(known) = names.iter().position(|known| **known == *name) {
-        return Ok(known as u32);
+    if let Some(known) = names.numbers.get(name) {
+        return Ok(*known);
     }
-    if names.len() >= MOST {
+    let number = names.by_number.len();
+    if number >= MOST {
         return Err(Error::new(Code::ResourceExhausted, format!("{MOST} names are in use")));
     }
-    names.try_reserve(1).map_err(|_| Error::exhausted("a name", name.len()))?;
-    names.push(Arc::from(name));
-    COUNT.store(names.len() as u32, Relaxed);
-    Ok(names.len() as u32 - 1)
+    let exhausted = || Error::exhausted("a name", name.len());
+    names.by_number.try_reserve(1).map_err(|_| exhausted())?;
+    names.numbers.try_reserve(1).map_err(|_| exhausted())?;
+    let name: Arc<str> = Arc::from(name);
+    names.by_number.push(Arc::clone(&name));
+    names.numbers.insert(name, number as u32);
+    COUNT.store(number as u32 + 1, Relaxed);
+    Ok(number as u32)
 }
 
 /// Whether a number is that of a name.
@@ -34,7 +46,7 @@ pub fn is_known(number: u32) -> bool {
 }
 
 pub(super) fn all() -> Vec<Arc<str>> {
-    NAMES.lock().clone()
+    NAMES.lock().by_number.clone()
 }
 
 #[cfg(all(test, not(loom)))]

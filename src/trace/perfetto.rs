@@ -53,22 +53,26 @@ const OWN_CLOCK: u64 = 64;
 const PROCESS: u64 = 1;
 const RUNS: u64 = 2;
 const WORKING: u64 = 3;
-const FIRST_THREAD: u64 = 4;
+const DEVICES: u64 = 4;
+const FIRST_THREAD: u64 = 5;
 /// Sequences of packets.
 const OTHERS: u64 = 1;
 const FIRST_SEQUENCE: u64 = 2;
 
 /// Annotations, by their interned names.
-const ANNOTATIONS: [&str; 6] = ["iteration", "waited_ns", "end", "number", "engine", "nodes"];
+const ANNOTATIONS: [&str; 8] =
+    ["iteration", "waited_ns", "end", "number", "engine", "nodes", "bytes", "clock_error_ns"];
 const ITERATION: u64 = 1;
 const WAITED: u64 = 2;
 const HOW: u64 = 3;
 const NUMBER: u64 = 4;
 const ENGINE: u64 = 5;
 const NODES: u64 = 6;
+const BYTES: u64 = 7;
+const CLOCK_ERROR: u64 = 8;
 
 /// Categories, by their interned names.
-const CATEGORIES: [&str; 7] = ["node", "run", "stream", "region", "host", "end", "schedule"];
+const CATEGORIES: [&str; 8] = ["node", "run", "stream", "region", "host", "end", "schedule", "device"];
 
 /// Writes packets of one sequence.
 struct Sequence<'o, 'w> {
@@ -184,6 +188,12 @@ fn describe(event: &mut Message, timeline: &Timeline, span: &TraceSpan) {
             }
         }
         TraceEvent::Stay => annotate(event, NODES, u64::from(span.other)),
+        TraceEvent::Device => {
+            if span.number != NO_NUMBER {
+                annotate(event, BYTES, span.number);
+            }
+            annotate(event, CLOCK_ERROR, span.ready_ns);
+        }
         _ if span.number != NO_NUMBER => annotate(event, NUMBER, span.number),
         _ => {}
     }
@@ -209,11 +219,20 @@ pub fn write(timeline: &Timeline, output: &mut TraceOutput<'_>) -> Result<()> {
     others.track(RUNS, |track| {
         track.text(2, "runs").varint(5, PROCESS);
     });
+    if timeline.threads.iter().any(|thread| thread.is_device) {
+        others.track(DEVICES, |track| {
+            track.text(2, "devices").varint(5, PROCESS);
+        });
+    }
     for (number, thread) in (FIRST_THREAD..).zip(&timeline.threads) {
         others.track(number, |track| {
-            track.varint(5, PROCESS).nested(4, |of| {
-                of.varint(1, pid).varint(2, thread.os_id).text(5, &thread.name);
-            });
+            if thread.is_device {
+                track.text(2, &thread.name).varint(5, DEVICES);
+            } else {
+                track.varint(5, PROCESS).nested(4, |of| {
+                    of.varint(1, pid).varint(2, thread.os_id).text(5, &thread.name);
+                });
+            }
         });
     }
     write_runs(timeline, &mut others)?;

@@ -54,9 +54,12 @@ pub enum TraceEvent {
     /// A span of the host's begins, and ends. `object`: its name.
     SpanBegin,
     SpanEnd,
+    /// A device did a piece of work. On a track of its stream, with times in nanoseconds, not in ticks. `object`: its
+    /// name; `other`: its bytes, if they are known; `ready`: how far the times may be off.
+    Device,
 }
 
-const EVENTS: [TraceEvent; 21] = [
+const EVENTS: [TraceEvent; 22] = [
     TraceEvent::Extend,
     TraceEvent::Node,
     TraceEvent::Round,
@@ -78,6 +81,7 @@ const EVENTS: [TraceEvent; 21] = [
     TraceEvent::Mark,
     TraceEvent::SpanBegin,
     TraceEvent::SpanEnd,
+    TraceEvent::Device,
 ];
 
 impl TraceEvent {

@@ -2,15 +2,16 @@
 
 use super::clock::{self, Anchor};
 use super::post::Post;
-use super::ring::RecordRing;
+use super::ring::{NAME, RecordRing};
 use super::table::Table;
+use super::track::Collect;
 use crate::base::{Code, Error, Result, process};
 use crate::sync::{Mutex, OnceLock, thread};
 use std::any::Any;
 use std::cell::Cell;
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+use std::sync::{Arc, Weak};
 
 /// The most traces at once.
 pub const MOST_TRACES: usize = 4;
@@ -57,6 +58,8 @@ pub struct Recorder {
     /// Of the threads that found no ring.
     none: RecordRing,
     pub(super) tables: Mutex<Vec<Arc<Table>>>,
+    /// What may have records of work that is over, and has not written them yet.
+    sources: Mutex<Vec<Weak<dyn Collect>>>,
 }
 
 /// A post, and what it holds.
@@ -116,6 +119,7 @@ impl Recorder {
             claimed: AtomicU32::new(0),
             none: RecordRing::of_none(),
             tables: Mutex::default(),
+            sources: Mutex::default(),
         });
         // ORDERING: Relaxed; `open` publishes it.
         place.recorder.store(Arc::into_raw(Arc::clone(&recorder)).cast_mut(), Relaxed);
@@ -129,6 +133,7 @@ impl Recorder {
         if self.end.get().is_some() {
             return;
         }
+        self.collect();
         let end = self.begin.behind();
         // The first thread's word counts.
         if self.end.set(end).is_ok() {
@@ -173,26 +178,47 @@ impl Recorder {
                 if id == self.id {
                     return ring;
                 }
-                let ring = self.claim();
+                let ring = &raw const *self.ring(self.claim(owner));
                 rings[at].set((self.id, ring));
                 ring
             })
             .unwrap_or(&raw const self.none)
     }
 
+    /// The number of a ring for this owner, or that of none.
     #[cold]
-    fn claim(&self) -> *const RecordRing {
+    pub(super) fn claim(&self, owner: impl FnOnce() -> (u64, [u8; NAME])) -> usize {
         let most = self.rings.len() as u32;
         let claimed = self.claimed.fetch_update(Relaxed, Relaxed, |claimed| (claimed < most).then_some(claimed + 1));
         match claimed {
             Ok(number) => {
                 let ring = &self.rings[number as usize];
-                let os_id = thread::os_id();
-                ring.set_owner(if os_id == 0 { thread::me() } else { os_id }, thread::name());
-                ring
+                let (owner, name) = owner();
+                ring.set_owner(owner, name);
+                number as usize
             }
-            Err(_) => &raw const self.none,
+            Err(most) => most as usize,
         }
+    }
+
+    /// The ring of this number, or the one for those that found none.
+    pub(super) fn ring(&self, number: usize) -> &RecordRing {
+        self.rings.get(number).unwrap_or(&self.none)
+    }
+
+    /// Has this asked for its records before they are read.
+    pub(super) fn add_source(&self, source: Weak<dyn Collect>) {
+        let mut sources = self.sources.lock();
+        sources.retain(|source| source.strong_count() > 0);
+        if sources.try_reserve(1).is_ok() {
+            sources.push(source);
+        }
+    }
+
+    /// Has those that write late write what they can.
+    pub(super) fn collect(&self) {
+        let sources = self.sources.lock().clone();
+        sources.iter().filter_map(Weak::upgrade).for_each(|source| source.collect());
     }
 
     /// Adds what explains records, once. For a run's first record in this trace, not for later ones.
@@ -207,6 +233,12 @@ impl Recorder {
         }
         is_room
     }
+}
+
+/// The calling thread's number and name.
+fn owner() -> (u64, [u8; NAME]) {
+    let os_id = thread::os_id();
+    (if os_id == 0 { thread::me() } else { os_id }, thread::name())
 }
 
 fn free_place() -> Option<usize> {
@@ -263,6 +295,15 @@ impl Visit {
 
     pub fn at(&self) -> usize {
         self.at
+    }
+
+    /// A reference to the trace, which may outlive the visit.
+    pub(super) fn share(&self) -> Arc<Recorder> {
+        // SAFETY: the pointer is from `Arc::into_raw`, and its reference stays while this visit lasts.
+        unsafe {
+            Arc::increment_strong_count(self.recorder);
+            Arc::from_raw(self.recorder)
+        }
     }
 
     pub fn recorder(&self) -> &Recorder {

@@ -12,7 +12,7 @@ use crate::sync::atomic::Ordering::*;
 use crate::sync::atomic::{AtomicU64, fence};
 
 /// Longest name of a thread for the system, with its end.
-const NAME: usize = 16;
+pub(super) const NAME: usize = 16;
 
 pub struct RecordRing {
     /// Records written, or in a full ring that keeps the first the number of its places.
@@ -74,6 +74,11 @@ impl RecordRing {
         place[3].store(record[3], Relaxed);
         // ORDERING: Release pairs with the Acquire in `read`.
         self.head.store(head + 1, Release);
+    }
+
+    /// A record is lost.
+    pub fn lose(&self) {
+        self.lost.fetch_add(1, Relaxed);
     }
 
     /// Copies the records that are there, the oldest first; returns how many were lost so far.

@@ -29,7 +29,7 @@ impl Traces {
     #[cold]
     pub fn find(&self, asked: Option<u64>, wants: &dyn Fn(&Filter) -> bool) -> bool {
         static NEXT: AtomicU32 = AtomicU32::new(1);
-        let (around, _) = WORK.try_with(Cell::get).unwrap_or_default();
+        let (around, _) = work_around();
         self.ids.iter().for_each(|id| id.store(0, Relaxed));
         let mut any = false;
         for visit in Visit::all() {
@@ -108,7 +108,7 @@ impl Tape {
     /// For the traces whose filter `wants` it, and those of what this thread works for.
     pub fn of(wants: &dyn Fn(&Filter) -> bool) -> Tape {
         let mut tape = Tape::none();
-        let (around, frame) = WORK.try_with(Cell::get).unwrap_or_default();
+        let (around, frame) = work_around();
         tape.frame = frame;
         for visit in Visit::all() {
             if around >> visit.at() & 1 == 1 || wants(&visit.recorder().settings.filter) {
@@ -142,8 +142,7 @@ impl Tape {
 
     /// Until the result is dropped, this thread works for these traces.
     pub fn work(&self) -> Working {
-        let own = (self.at, self.frame);
-        Working(WORK.try_with(|work| if self.at == 0 { work.get() } else { work.replace(own) }).unwrap_or_default())
+        work_for(self.at, self.frame)
     }
 
     #[inline]
@@ -186,9 +185,19 @@ impl Drop for Tape {
     }
 }
 
+/// Until the result is dropped, this thread works for the traces at these places.
+pub(super) fn work_for(at: u32, frame: u32) -> Working {
+    Working(WORK.try_with(|work| if at == 0 { work.get() } else { work.replace((at, frame)) }).unwrap_or_default())
+}
+
+/// The work that this thread is at: the places of its traces, as bits, and the frame.
+pub(super) fn work_around() -> (u32, u32) {
+    WORK.try_with(Cell::get).unwrap_or_default()
+}
+
 /// The frame that this thread works for, or 0.
 pub fn frame_around() -> u32 {
-    WORK.try_with(Cell::get).unwrap_or_default().1
+    work_around().1
 }
 
 /// Undoes `Tape::work` when dropped.

@@ -6,6 +6,7 @@ use super::names;
 use super::record::{FAILED, KNOWN, NONE, TraceEvent, TraceRecord, Words};
 use super::recorder::Recorder;
 use super::table::{NodeOfTable, Table};
+use super::track::table_of;
 use crate::base::{Error, Result};
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -18,9 +19,11 @@ pub(super) fn room<T>(len: usize) -> Result<Vec<T>> {
     Ok(all)
 }
 
-/// A thread that has written.
+/// A thread that has written, or a stream of a device.
 pub struct TracedThread {
+    /// The system's number of the thread. For a stream of a device a number that no thread has.
     pub os_id: u64,
+    pub is_device: bool,
     pub name: String,
     /// Records that are not here.
     pub lost: u64,
@@ -57,7 +60,8 @@ pub struct TraceSpan {
     pub object: u32,
     pub other: u32,
     pub frame: u32,
-    /// Of a node: how long it was ready before it began, if that is known.
+    /// Of a node: how long it was ready before it began, if that is known. Of a device's work: how far its times may be
+    /// off.
     pub ready_ns: u64,
     /// Of a node in a loop, of a mark, of an item: its number; or NO_NUMBER.
     pub number: u64,
@@ -68,6 +72,9 @@ pub struct TraceSpan {
 }
 
 pub const NO_NUMBER: u64 = u64::MAX;
+
+/// Numbers from here on are of streams of devices, not of threads.
+const FIRST_TRACK: u64 = 1 << 32;
 
 impl TraceSpan {
     pub fn length_ns(&self) -> u64 {
@@ -128,22 +135,32 @@ struct Log {
 impl Timeline {
     /// Copies what is there now. The trace goes on.
     pub fn of(recorder: &Recorder) -> Result<Timeline> {
+        recorder.collect();
         let scale = ClockScale::new(recorder.begin, recorder.end_anchor());
+        let tables = recorder.tables.lock().clone();
         let stop = recorder.end().unwrap_or(u64::MAX);
+        let stop_ns = if stop == u64::MAX { stop } else { scale.at_ns(stop) };
         let mut words: Vec<Words> = Vec::new();
         let (mut threads, mut logs) = (Vec::new(), Vec::new());
         for ring in recorder.rings() {
             // Its thread has the ring and has not said so.
-            let Some((os_id, name)) = ring.owner() else { continue };
+            let Some((owner, name)) = ring.owner() else { continue };
             let mut lost = ring.read(&mut words)?;
             let mut records = room(words.len())?;
             lost += TraceRecord::all(&words, &mut records);
+            let stop = if table_of(owner).is_some() { stop_ns } else { stop };
             records.retain(|record| record.begin <= stop);
             logs.push(Log { records });
-            threads.push(TracedThread { os_id, name, lost });
+            threads.push(match table_of(owner) {
+                None => TracedThread { os_id: owner, is_device: false, name, lost },
+                Some(number) => {
+                    let table = tables.iter().find(|table| table.number == number);
+                    let name = table.map_or_else(|| "a stream of a device".to_owned(), |table| table.name.clone());
+                    TracedThread { os_id: FIRST_TRACK + u64::from(number), is_device: true, name, lost }
+                }
+            });
         }
         drop(words);
-        let tables = recorder.tables.lock().clone();
         let mut timeline = Timeline {
             threads,
             spans: Vec::new(),
@@ -222,8 +239,9 @@ impl Timeline {
             let mut last_ns = self.begin_ns;
             for (place, record) in log.records.iter().enumerate() {
                 let is_span = takes_time(record.event);
-                let begin_ns = scale.at_ns(record.begin);
-                let end_ns = if is_span { scale.at_ns(record.begin.wrapping_add(record.length)) } else { begin_ns };
+                let at_ns = |stamp| if record.event == TraceEvent::Device { stamp } else { scale.at_ns(stamp) };
+                let begin_ns = at_ns(record.begin);
+                let end_ns = if is_span { at_ns(record.begin.wrapping_add(record.length)) } else { begin_ns };
                 last_ns = last_ns.max(end_ns);
                 let mut span = TraceSpan {
                     event: record.event,
@@ -238,6 +256,7 @@ impl Timeline {
                     frame: record.frame,
                     // The difference of two times, as all lengths are: then ends and beginnings meet to a nanosecond.
                     ready_ns: match is_span && record.ready > 0 {
+                        true if record.event == TraceEvent::Device => record.ready,
                         true => begin_ns.saturating_sub(scale.at_ns(record.begin.saturating_sub(record.ready))),
                         false => 0,
                     },
@@ -262,6 +281,7 @@ impl Timeline {
                         }
                     }
                     TraceEvent::Mark => span.number = record.number(),
+                    TraceEvent::Device if record.other != NONE => span.number = u64::from(record.other),
                     TraceEvent::Item | TraceEvent::Submit => span.number = u64::from(record.other),
                     _ => {}
                 }
@@ -305,7 +325,7 @@ impl Timeline {
             TraceEvent::Stay => of(span.object, NONE),
             TraceEvent::Item => of(span.object, u32::from(span.carrier)),
             TraceEvent::Submit | TraceEvent::Park => of(span.object, NONE),
-            TraceEvent::SpanBegin | TraceEvent::Mark => of(NONE, span.object),
+            TraceEvent::SpanBegin | TraceEvent::Mark | TraceEvent::Device => of(NONE, span.object),
             _ => of(NONE, NONE),
         }
     }
@@ -348,7 +368,7 @@ impl Timeline {
             TraceEvent::Item => named(ITEMS.get(object as usize).copied().unwrap_or("item")),
             TraceEvent::Submit => named("submit to"),
             TraceEvent::Park => named("park"),
-            TraceEvent::SpanBegin | TraceEvent::Mark => match self.names.get(object as usize) {
+            TraceEvent::SpanBegin | TraceEvent::Mark | TraceEvent::Device => match self.names.get(object as usize) {
                 Some(name) => Cow::from(&**name),
                 None => Cow::from(format!("name {object}")),
             },
@@ -380,6 +400,7 @@ impl Timeline {
             TraceEvent::Item | TraceEvent::Submit | TraceEvent::Park => "stream",
             TraceEvent::Region | TraceEvent::Help => "region",
             TraceEvent::SpanBegin | TraceEvent::Mark => "host",
+            TraceEvent::Device => "device",
             TraceEvent::Failure | TraceEvent::Cancel => "end",
             _ => "schedule",
         }
@@ -392,10 +413,15 @@ impl Timeline {
 
     /// One line about the trace for those who read a file.
     pub fn remark(&self) -> String {
+        let tracks = self.threads.iter().filter(|thread| thread.is_device).count();
+        let off = self.spans.iter().filter(|span| span.event == TraceEvent::Device).map(|span| span.ready_ns).max();
+        let devices = off.map_or_else(String::new, |off| {
+            format!(" and {tracks} streams of devices, whose times are off by {off} ns at most")
+        });
         format!(
-            "weir trace: {} spans of {} threads, {} records lost, clock {} to {} ns",
+            "weir trace: {} spans of {} threads{devices}, {} records lost, clock {} to {} ns",
             self.spans.len(),
-            self.threads.len(),
+            self.threads.len() - tracks,
             self.lost(),
             self.clock,
             self.error_ns
@@ -442,8 +468,8 @@ impl Timeline {
 const ITEMS: [&str; 4] = ["work on", "function on", "event of", "wait of"];
 
 fn takes_time(event: TraceEvent) -> bool {
-    use TraceEvent::{Help, Item, Node, Region, Round, Stay};
-    matches!(event, Node | Round | Stay | Item | Region | Help)
+    use TraceEvent::{Device, Help, Item, Node, Region, Round, Stay};
+    matches!(event, Node | Round | Stay | Item | Region | Help | Device)
 }
 
 fn turns(logs: &[Log]) -> Result<Vec<IterationMark>> {

@@ -117,7 +117,7 @@ impl Bench {
     fn check(&mut self, nodes: &[Node], times: usize) {
         let executable = self.site().record("r", nodes).unwrap();
         for time in 0..times {
-            self.stream.replay(&executable).unwrap();
+            self.stream.replay(&executable, "a recording").unwrap();
             run(nodes, &mut self.cells);
             assert_eq!(self.read(), self.cells, "time {time}: {nodes:?}");
         }
@@ -336,7 +336,7 @@ fn an_edge_that_is_left_out_is_a_race() {
             // Two that touch are found in whichever order they come.
             let executable = bench.site().record("less", changed).unwrap();
             let known = fake::races();
-            bench.stream.replay(&executable).unwrap();
+            bench.stream.replay(&executable, "a recording").unwrap();
             bench.finish().unwrap();
             assert!(fake::races() > known, "{} before {}", before.name, then.name);
             bench.set(&cells);
@@ -431,7 +431,7 @@ fn a_failure_inside_is_the_streams() {
             let again = RecordedWork::Loop(RecordedLoop { name: "loop 'w'", predicate, body: &body, behind: None });
             let steps = [RecordedStep { work: one, after: &[] }, RecordedStep { work: again, after: &[0] }];
             let executable = device.record(&Recording { name: "r", steps: &steps }).unwrap();
-            bench.stream.replay(&executable).unwrap();
+            bench.stream.replay(&executable, "a recording").unwrap();
             assert_eq!(bench.finish().unwrap_err().code(), Code::DeviceLost);
             assert_eq!(device.control_flow().map_err(|error| error.code()), Ok(()), "it was found out before");
             assert_eq!(device.record(&Recording { name: "r", steps: &steps }).unwrap_err().code(), Code::DeviceLost);
@@ -454,7 +454,7 @@ fn an_update_is_for_steps_outside() {
         bench.site().with(&other, Vec::new(), &mut |steps| {
             (0..3).for_each(|at| executable.update(at, &steps[at].work).unwrap());
         });
-        bench.stream.replay(&executable).unwrap();
+        bench.stream.replay(&executable, "a recording").unwrap();
         run(&[other[0].clone(), nodes[1].clone(), other[2].clone()], &mut bench.cells);
         assert_eq!(bench.read(), bench.cells);
     });
@@ -483,7 +483,7 @@ fn copies_inside_are_of_pinned_memory() {
             device.record(&Recording { name: "r", steps: &steps })
         };
         assert_eq!(record(pageable.data() as usize).unwrap_err().code(), Code::InvalidArgument);
-        bench.stream.replay(&record(pinned).unwrap()).unwrap();
+        bench.stream.replay(&record(pinned).unwrap(), "a recording").unwrap();
         bench.finish().unwrap();
         // SAFETY: so many bytes that were allocated above, and what writes them is done.
         let found = unsafe { std::ptr::with_exposed_provenance::<[i32; LEN]>(pinned).read() };

@@ -330,12 +330,12 @@ fn copies_and_fills_are_steps_with_addresses_that_change() {
             assert!(numbers[..LEN / 2].iter().all(|&number| number == byte * 0x0101_0101));
             assert!((LEN / 2..LEN).all(|at| numbers[at] == sign * at as i32));
         };
-        stream.replay(&executable).unwrap();
+        stream.replay(&executable, "a recording").unwrap();
         wait();
         found(0, 1, 1);
         executable.update(0, &copy(1, 1)).unwrap();
         executable.update(1, &half(1, 2)).unwrap();
-        stream.replay(&executable).unwrap();
+        stream.replay(&executable, "a recording").unwrap();
         wait();
         found(0, 1, 1);
         found(1, -1, 2);

@@ -67,7 +67,7 @@ impl Bench {
         let executable = self.site().record("recording 'r'", nodes).unwrap();
         for time in 0..times {
             let before = self.d.device.counters();
-            self.s.replay(&executable).unwrap();
+            self.s.replay(&executable, "a recording").unwrap();
             self.d.finish(&*self.s).unwrap();
             let after = self.d.device.counters();
             let steps = run(nodes, &mut self.cells);
@@ -141,11 +141,11 @@ fn every_edge_that_is_left_out_inside_or_outside_is_reported() {
         let bench = Bench::new(Device::seeded(1 + seed), &vec![0; cells]);
         let site = bench.site();
         for _ in 0..2 {
-            bench.s.replay(&site.record("whole", &nodes).unwrap()).unwrap();
+            bench.s.replay(&site.record("whole", &nodes).unwrap(), "a recording").unwrap();
         }
         assert_eq!(bench.d.texts(), [""; 0]);
         without_each_edge(&nodes, &mut |changed, before, then| {
-            bench.s.replay(&site.record("less", changed).unwrap()).unwrap();
+            bench.s.replay(&site.record("less", changed).unwrap(), "a recording").unwrap();
             let races = bench.d.device.races();
             let is_it = |first: &str, second: &str| has(before, first) && has(then, second);
             let found = races.iter().find(|race| is_it(&race.first.name, &race.second.name));
@@ -163,7 +163,7 @@ fn a_report_names_the_branch_or_loop_or_what_is_inside() {
     let bench = checked(&[0; 5]);
     let (site, mut number) = (bench.site(), bench.d.device.counters().operations);
     let mut find = |nodes: &[Node]| {
-        bench.s.replay(&site.record("r", nodes).unwrap()).unwrap();
+        bench.s.replay(&site.record("r", nodes).unwrap(), "a recording").unwrap();
         bench.d.finish(&*bench.s).unwrap();
         let texts = bench.d.texts();
         bench.d.device.clear_races();
@@ -202,14 +202,14 @@ fn others_are_ordered_with_what_is_inside_by_waits() {
     let nodes = [repeat("loop", word(1), vec![less(1, &[]), sum(2, 2, 2, 1, &[])], &[])];
     let executable = site.record("r", &nodes).unwrap();
     let mut found = [0; LEN];
-    bench.s.replay(&executable).unwrap();
+    bench.s.replay(&executable, "a recording").unwrap();
     let event = bench.d.event();
     bench.s.record(&event).unwrap();
     t.wait(&event).unwrap();
     download(&*t, &mut found, bench.addresses[2]).unwrap();
     bench.d.finish(&*t).unwrap();
     assert_eq!((bench.d.texts(), found), (vec![], [3; LEN]));
-    bench.s.replay(&executable).unwrap();
+    bench.s.replay(&executable, "a recording").unwrap();
     download(&*t, &mut found, bench.addresses[2]).unwrap();
     bench.d.finish(&*t).unwrap();
     bench.d.finish(&*bench.s).unwrap();
@@ -217,7 +217,7 @@ fn others_are_ordered_with_what_is_inside_by_waits() {
     assert_eq!((races.len(), races[0].kind, races[0].second.name.as_str()), (1, RaceKind::ReadAfterWrite, "download"));
     assert!(races[0].text.starts_with("missing wait: "), "{}", races[0].text);
     bench.d.device.clear_races();
-    bench.s.replay(&executable).unwrap();
+    bench.s.replay(&executable, "a recording").unwrap();
     bench.d.device.deallocate(bench.addresses[2], BYTES);
     assert_eq!(bench.d.device.races()[0].kind, RaceKind::FreedInUse);
     bench.d.finish(&*bench.s).unwrap();
@@ -231,7 +231,7 @@ fn strict_devices_fail_what_is_inside_when_it_begins() {
         let body = vec![sum(2, 2, 2, 1, &[]), sum(2, 2, 3, 0, &[]), less(1, &[0, 1])];
         let list = vec![repeat("loop", word(1), body, &[])];
         let executable = bench.site().record("r", &[cond("cond", word(1), [vec![], list], &[])]).unwrap();
-        bench.s.replay(&executable).unwrap();
+        bench.s.replay(&executable, "a recording").unwrap();
         let error = bench.d.finish(&*bench.s).unwrap_err();
         assert_eq!(error.code(), Code::FailedPrecondition);
         assert!(error.message().contains("missing edge: 3 = 2 + 2 + 0"), "{}", error.message());
@@ -250,7 +250,7 @@ fn a_failure_inside_ends_the_launch() {
             let list = vec![repeat("loop 'w'", word(1), body, &[])];
             let nodes = [cond("cond 'c'", word(1), [vec![], list], &[]), sum(2, 2, 3, 0, &[0])];
             let executable = bench.site().record("r", &nodes).unwrap();
-            bench.s.replay(&executable).unwrap();
+            bench.s.replay(&executable, "a recording").unwrap();
             let error = bench.d.finish(&*bench.s).unwrap_err().message().to_owned();
             // Those of the recording's own list have the first two numbers.
             let [cond, end, look, add, count] = ["cond 'c'", "3 = 2", "loop 'w'", "2 = 2", "1 = 1"];
@@ -267,7 +267,7 @@ fn a_failure_inside_ends_the_launch() {
     let bench = Bench::new(Device::new(Emulation { lose_operation: 4, ..Emulation::default() }), &[0, 1]);
     let executable = bench.site().record("r", &[repeat("loop", word(1), vec![less(1, &[])], &[])]).unwrap();
     let event = bench.d.event();
-    bench.s.replay(&executable).unwrap();
+    bench.s.replay(&executable, "a recording").unwrap();
     let lost = bench.s.record(&event).and_then(|()| event.synchronize(Deadline::NEVER));
     assert_eq!(code(lost), Code::DeviceLost);
     assert_eq!(code(bench.d.device.event(false)), Code::DeviceLost);
@@ -294,7 +294,7 @@ fn counts_are_of_what_was_done() {
     let nodes = [repeat("loop", word(1), body, &[]), sum(3, 4, 3, 0, &[0])];
     let executable = bench.site().record("r", &nodes).unwrap();
     let before = bench.d.device.counters();
-    bench.s.replay(&executable).unwrap();
+    bench.s.replay(&executable, "a recording").unwrap();
     bench.d.finish(&*bench.s).unwrap();
     let after = bench.d.device.counters();
     let less = |a: u64, b: u64| a - b;
@@ -318,7 +318,7 @@ fn times_of_a_loop_pass_one_after_the_other() {
         let executable = bench.site().record("r", &nodes).unwrap();
         let (begin, end) = (bench.d.event(), bench.d.event());
         bench.s.record(&begin).unwrap();
-        bench.s.replay(&executable).unwrap();
+        bench.s.replay(&executable, "a recording").unwrap();
         bench.s.record(&end).unwrap();
         bench.d.finish(&*bench.s).unwrap();
         end.elapsed_ns(&*begin).unwrap()
@@ -342,7 +342,7 @@ fn an_update_is_for_steps_outside() {
         assert_eq!(code(executable.update(1, &steps[0].work)), Code::InvalidArgument);
         assert_eq!(code(executable.update(0, &steps[1].work)), Code::InvalidArgument);
     });
-    bench.s.replay(&executable).unwrap();
+    bench.s.replay(&executable, "a recording").unwrap();
     run(&[other[0].clone(), nodes[1].clone()], &mut bench.cells);
     assert_eq!(bench.read(), bench.cells);
     assert_eq!(bench.cells[2], (81 * 2 + 1) * 2 + 1);
@@ -419,7 +419,7 @@ fn what_means_nothing_is_refused() {
     let lists: [&[RecordedStep<'_>]; 1] =
         [&[RecordedStep { work: fill, after: &[] }, RecordedStep { work: copy, after: &[0] }]];
     let steps = [RecordedStep { work: choose(integer, false, &lists), after: &[] }];
-    s.replay(&d.device.record(&Recording { name: "r", steps: &steps }).unwrap()).unwrap();
+    s.replay(&d.device.record(&Recording { name: "r", steps: &steps }).unwrap(), "a recording").unwrap();
     d.finish(&*s).unwrap();
     // SAFETY: so many bytes that were allocated above, and what writes them is done.
     page = unsafe { std::ptr::with_exposed_provenance::<[u8; 64]>(pinned).read() };
@@ -431,7 +431,7 @@ fn what_means_nothing_is_refused() {
 fn a_loop_without_end_holds_up_its_stream_alone() {
     let bench = checked(&[0, 1, 0]);
     let executable = bench.site().record("r", &[repeat("loop", word(1), vec![sum(2, 2, 2, 1, &[])], &[])]).unwrap();
-    bench.s.replay(&executable).unwrap();
+    bench.s.replay(&executable, "a recording").unwrap();
     let (event, t) = (bench.d.event(), bench.d.stream("t"));
     bench.s.record(&event).unwrap();
     assert!(!event.synchronize(Deadline::after(20_000_000)).unwrap());

@@ -78,7 +78,7 @@ fn nothing_is_allocated_in_the_steady_state() {
             t.wait(&ready).unwrap();
             t.launch(&Launch { name: "sum", kernel: &kernel, inputs: &inputs, outputs: &outputs }).unwrap();
             executable.update(2, &steps[2].work).unwrap();
-            t.replay(&executable).unwrap();
+            t.replay(&executable, "a recording").unwrap();
             t.record(&done).unwrap();
             assert!(done.synchronize(Deadline::NEVER).unwrap());
             while !ready.is_reached().unwrap() {}

@@ -64,7 +64,7 @@ fn a_region_is_one_launch_and_does_what_its_nodes_do() {
             upload(&*stream, x, &[round; LEN]).unwrap();
             match round % 2 {
                 0 => launch(&*stream, "region 'r'", &region, &[x], &[y]).unwrap(),
-                _ => stream.replay(&executable).unwrap(),
+                _ => stream.replay(&executable, "a recording").unwrap(),
             }
             let mut got = [0; LEN];
             download(&*stream, &mut got, y).unwrap();

@@ -52,7 +52,7 @@ fn any_order_that_the_edges_allow_and_no_other() {
         ];
         let executable = record(&d, &nodes).unwrap();
         for round in 0..3 {
-            s.replay(&executable).unwrap();
+            s.replay(&executable, "a recording").unwrap();
             launch(&*s, "behind", &d.sum(6), &[m[4]], &[m[5]]).unwrap();
             let mut found = [0; LEN];
             download(&*s, &mut found, m[5]).unwrap();
@@ -108,7 +108,7 @@ fn every_edge_that_is_left_out_is_reported_with_both_names() {
         let mut nodes = random(&d, &mut draw);
         let executable = record(&d, &nodes).unwrap();
         for _ in 0..2 {
-            s.replay(&executable).unwrap();
+            s.replay(&executable, "a recording").unwrap();
         }
         d.finish(&*s).unwrap();
         assert_eq!(d.texts(), [""; 0], "graph {graph}");
@@ -116,7 +116,7 @@ fn every_edge_that_is_left_out_is_reported_with_both_names() {
             for edge in 0..nodes[at].after.len() {
                 let before = nodes[at].after.remove(edge);
                 let executable = record(&d, &nodes).unwrap();
-                s.replay(&executable).unwrap();
+                s.replay(&executable, "a recording").unwrap();
                 d.finish(&*s).unwrap();
                 let (first, second) = (format!("node '{before}'"), format!("node '{at}'"));
                 let races = d.device.races();
@@ -137,7 +137,7 @@ fn a_race_with_another_stream_is_a_missing_wait() {
     let d = Device::checked();
     let (s, t, a, b) = (d.stream("s"), d.stream("t"), d.memory("tensor a"), d.memory("tensor b"));
     let executable = record(&d, &[node(&d, 1, &[], a, &[]), node(&d, 2, &[a], b, &[0])]).unwrap();
-    s.replay(&executable).unwrap();
+    s.replay(&executable, "a recording").unwrap();
     launch(&*t, "kernel 'use'", &d.sum(3), &[b], &[d.memory("c")]).unwrap();
     d.finish(&*s).unwrap();
     d.finish(&*t).unwrap();
@@ -146,7 +146,7 @@ fn a_race_with_another_stream_is_a_missing_wait() {
     assert_eq!(d.texts(), [text]);
     d.device.clear_races();
     d.device.deallocate(a, BYTES);
-    s.replay(&executable).unwrap();
+    s.replay(&executable, "a recording").unwrap();
     d.finish(&*s).unwrap();
     assert!(d.device.races().iter().all(|race| race.kind == RaceKind::UseAfterFree), "{:?}", d.texts());
     assert_eq!(d.texts().len(), 2);
@@ -161,7 +161,7 @@ fn steps_without_edges_pass_their_time_side_by_side() {
         let nodes: Vec<Node> = (0..8).map(|i| node(&d, i as i32, &[], d.memory("m"), &after(i))).collect();
         let executable = record(&d, &nodes).unwrap();
         s.record(&begin).unwrap();
-        s.replay(&executable).unwrap();
+        s.replay(&executable, "a recording").unwrap();
         s.record(&end).unwrap();
         d.finish(&*s).unwrap();
         end.elapsed_ns(&*begin).unwrap()
@@ -180,14 +180,14 @@ fn a_failure_ends_a_launch_and_the_next_one_works() {
         let (s, m) = (d.stream("s"), [0; 3].map(|_| d.memory("m")));
         let nodes = [node(&d, 1, &[], m[0], &[]), node(&d, 2, &[m[0]], m[1], &[0]), node(&d, 3, &[m[1]], m[2], &[1])];
         let executable = record(&d, &nodes).unwrap();
-        s.replay(&executable).unwrap();
+        s.replay(&executable, "a recording").unwrap();
         let error = d.finish(&*s).unwrap_err();
         assert!(error.message().contains("stream 's', operation 2: node '2' failed, as asked"), "{}", error.message());
         assert_eq!(*d.ran.lock(), [1]);
-        s.replay(&executable).unwrap();
+        s.replay(&executable, "a recording").unwrap();
         assert!(d.finish(&*s).is_err(), "passed over as long as the failure stays");
         s.clear_error();
-        s.replay(&executable).unwrap();
+        s.replay(&executable, "a recording").unwrap();
         d.finish(&*s).unwrap();
         assert_eq!(*d.ran.lock(), [1, 1, 2, 3]);
         assert_eq!(d.device.counters().completed, 9);
@@ -196,10 +196,10 @@ fn a_failure_ends_a_launch_and_the_next_one_works() {
     let (s, m) = (d.stream("s"), [0; 2].map(|_| d.memory("m")));
     let executable = record(&d, &[node(&d, 1, &[], m[0], &[]), node(&d, 2, &[m[0]], m[1], &[0])]).unwrap();
     let event = d.event();
-    s.replay(&executable).unwrap();
+    s.replay(&executable, "a recording").unwrap();
     let lost = s.record(&event).and_then(|()| event.synchronize(weir_core::base::time::Deadline::NEVER));
     assert_eq!(code(lost), Code::DeviceLost);
-    assert_eq!(code(s.replay(&executable)), Code::DeviceLost);
+    assert_eq!(code(s.replay(&executable, "a recording")), Code::DeviceLost);
 }
 
 #[test]
@@ -228,12 +228,12 @@ fn an_update_changes_later_launches_and_none_that_was_made() {
         found[LEN - 1]
     };
     // Nothing was demanded yet: the first launch is under way as it changes.
-    s.replay(&executable).unwrap();
+    s.replay(&executable, "a recording").unwrap();
     executable.update(0, &zero(m[2])).unwrap();
     executable.update(1, &copy(1)).unwrap();
     executable.update(2, &work(&sums[1])).unwrap();
     assert_eq!((read(m[1]), read(m[2])), (8, 0));
-    s.replay(&executable).unwrap();
+    s.replay(&executable, "a recording").unwrap();
     assert_eq!((read(m[1]), read(m[2])), (8, 71));
     assert_eq!(code(executable.update(3, &copy(1))), Code::InvalidArgument);
     let error = executable.update(2, &copy(1)).unwrap_err();
@@ -254,9 +254,9 @@ fn what_cannot_be_recorded_is_refused() {
         error.message()
     );
     let executable = record(&other, &[]).unwrap();
-    assert_eq!(code(s.replay(&executable)), Code::InvalidArgument);
+    assert_eq!(code(s.replay(&executable, "a recording")), Code::InvalidArgument);
     // One without steps does nothing.
     let t = other.device.stream(&DeviceStreamAttr { name: "t", priority: 0 }).unwrap();
-    t.replay(&executable).unwrap();
+    t.replay(&executable, "a recording").unwrap();
     other.finish(&*t).unwrap();
 }

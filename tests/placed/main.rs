@@ -18,6 +18,7 @@ mod segments;
 mod serial;
 mod staged;
 mod steps;
+mod traced;
 mod unused;
 mod ways;
 mod wrapped;

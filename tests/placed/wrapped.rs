@@ -5,9 +5,10 @@ use crate::kit::emulated::{Emulated, Emulation};
 use std::any::Any;
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 use weir_core::base::time::Deadline;
-use weir_core::base::{Ref, Result};
+use weir_core::base::{Code, Error, Ref, Result};
 use weir_core::device::*;
 use weir_core::engine::{Engine, EngineAttr, MemoryMode, ThreadMode};
 use weir_core::memory::View;
@@ -29,11 +30,15 @@ pub enum Mistake {
     NoRecording,
     /// Its events tell so many nanoseconds always: these if the last work was a launch, those if it was a recording's.
     Clock(i64, i64),
+    /// Its clock is so much too fast, goes in steps, and jumps ahead each time that it is a hundred records older.
+    Drift { ppm: i64, step_ns: i64, jump_ns: i64 },
+    /// Its events keep no times.
+    NoTimes,
 }
 
 /// An event on that clock.
 #[derive(Debug)]
-struct Lying(Arc<dyn DeviceEvent>, Arc<Wrapped>);
+struct Lying(Arc<dyn DeviceEvent>, Arc<Wrapped>, AtomicI64);
 
 impl DeviceEvent for Lying {
     fn is_reached(&self) -> Result<bool> {
@@ -42,9 +47,18 @@ impl DeviceEvent for Lying {
     fn synchronize(&self, deadline: Deadline) -> Result<bool> {
         self.0.synchronize(deadline)
     }
-    fn elapsed_ns(&self, _start: &dyn DeviceEvent) -> Result<i64> {
-        let Mistake::Clock(launches, replay) = self.1.mistake else { unreachable!() };
-        Ok(if self.1.state.lock().unwrap().was_replay { replay } else { launches })
+    fn elapsed_ns(&self, start: &dyn DeviceEvent) -> Result<i64> {
+        let start = (start as &dyn Any).downcast_ref::<Lying>().unwrap();
+        match self.1.mistake {
+            Mistake::Clock(launches, replay) => {
+                Ok(if self.1.state.lock().unwrap().was_replay { replay } else { launches })
+            }
+            Mistake::Drift { ppm, step_ns, jump_ns } => {
+                let (true_ns, jumps) = (self.0.elapsed_ns(&*start.0)?, self.2.load(Relaxed) - start.2.load(Relaxed));
+                Ok((true_ns + true_ns * ppm / 1_000_000 + jumps * jump_ns) / step_ns * step_ns)
+            }
+            _ => Err(Error::new(Code::Unimplemented, "the device keeps no times")),
+        }
     }
 }
 
@@ -68,6 +82,8 @@ pub struct Wrapped {
     pub inner: Emulated,
     mistake: Mistake,
     state: Mutex<State>,
+    /// Events with times that were recorded.
+    stamps: AtomicI64,
     itself: Weak<Wrapped>,
 }
 
@@ -204,8 +220,8 @@ impl Accelerator for Wrapped {
     }
     fn event(&self, timing: bool) -> Result<Arc<dyn DeviceEvent>> {
         let event = self.inner.event(timing)?;
-        let is_lying = timing && matches!(self.mistake, Mistake::Clock(..));
-        Ok(if is_lying { Arc::new(Lying(event, self.itself.upgrade().unwrap())) } else { event })
+        let is_lying = timing && matches!(self.mistake, Mistake::Clock(..) | Mistake::Drift { .. } | Mistake::NoTimes);
+        Ok(if is_lying { Arc::new(Lying(event, self.itself.upgrade().unwrap(), AtomicI64::new(0))) } else { event })
     }
     fn kernel(&self, recipe: &Recipe<'_>) -> Result<Arc<dyn DeviceKernel>> {
         self.inner.kernel(recipe)
@@ -251,7 +267,7 @@ impl Line {
             Held::Launch { name, kernel, inputs, outputs } => {
                 self.inner.launch(&Launch { name, kernel, inputs, outputs })
             }
-            Held::Replay(executable) => self.inner.replay(executable),
+            Held::Replay(executable) => self.inner.replay(executable, "a recording"),
         }
     }
 }
@@ -277,7 +293,7 @@ impl DeviceStream for Line {
         *self.held.lock().unwrap() = Some(Held::Launch { name, kernel, inputs, outputs });
         Ok(())
     }
-    fn replay(&self, executable: &Arc<dyn Executable>) -> Result<()> {
+    fn replay(&self, executable: &Arc<dyn Executable>, _name: &str) -> Result<()> {
         self.note_issuer();
         self.flush()?;
         self.device.state.lock().unwrap().was_replay = true;
@@ -294,7 +310,11 @@ impl DeviceStream for Line {
         self.inner.fill(fill)
     }
     fn record(&self, event: &Arc<dyn DeviceEvent>) -> Result<()> {
-        let event = (&**event as &dyn Any).downcast_ref::<Lying>().map_or(event, |lying| &lying.0);
+        let lying = (&**event as &dyn Any).downcast_ref::<Lying>();
+        if let Some(lying) = lying {
+            lying.2.store(self.device.stamps.fetch_add(1, Relaxed) / 100, Relaxed);
+        }
+        let event = lying.map_or(event, |lying| &lying.0);
         let is_early = {
             let mut state = self.device.state.lock().unwrap();
             let follows = self.held.lock().unwrap().is_some();
@@ -383,8 +403,14 @@ pub fn engine_in(
         std::thread::yield_now();
     }
     let inner = Emulated::new(0, emulation).unwrap();
-    let device =
-        Arc::new_cyclic(|itself| Wrapped { kind, inner, mistake, state: Mutex::default(), itself: itself.clone() });
+    let device = Arc::new_cyclic(|itself| Wrapped {
+        kind,
+        inner,
+        mistake,
+        state: Mutex::default(),
+        stamps: AtomicI64::new(0),
+        itself: itself.clone(),
+    });
     let mut last = LAST.lock().unwrap();
     last.retain(|(of, _)| *of != kind);
     last.push((kind, Arc::downgrade(&device)));

@@ -82,7 +82,7 @@ impl DeviceStream for CudaStream {
         })
     }
 
-    fn replay(&self, executable: &Arc<dyn Executable>) -> Result<()> {
+    fn replay(&self, executable: &Arc<dyn Executable>, _name: &str) -> Result<()> {
         CudaGraph::launch(executable, &self.context, self)
     }
 

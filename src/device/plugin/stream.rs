@@ -162,7 +162,7 @@ impl DeviceStream for PluginStream {
         })
     }
 
-    fn replay(&self, executable: &Arc<dyn Executable>) -> Result<()> {
+    fn replay(&self, executable: &Arc<dyn Executable>, _name: &str) -> Result<()> {
         let Owned { device, handle } = &self.owned;
         let executable = PluginExecutable::of(executable, device)?.owned.handle;
         device.call("replay", || {

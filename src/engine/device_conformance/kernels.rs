@@ -207,7 +207,7 @@ fn compare(
                 recorded => recorded.map_err(told)?,
             };
             field.keep_executable(&executable);
-            field.stream(0).replay(&executable).map_err(told)?;
+            field.stream(0).replay(&executable, "a recording").map_err(told)?;
         }
         LaunchWay::Prepared => {
             // First prepare a call that is never launched: its output is written elsewhere.

@@ -87,7 +87,7 @@ pub(super) fn recordings(bench: &DeviceBench) -> Finding {
                 // Replays that are still in flight keep the old addresses.
                 executable.update(0, &copy(b, other, bytes)).map_err(told)?;
             }
-            field.stream(0).replay(&executable).map_err(told)?;
+            field.stream(0).replay(&executable, "a recording").map_err(told)?;
             let landings = [field.download(0, a, bytes)?, field.download(0, b, bytes)?, field.download(0, c, bytes)?];
             [a, b, c].into_iter().try_for_each(|block| field.fill(0, block, bytes, 9))?;
             field.finish(0)?;
@@ -101,7 +101,7 @@ pub(super) fn recordings(bench: &DeviceBench) -> Finding {
         field.upload(0, a, &first)?;
         executable.update(0, &copy(b, a, bytes)).map_err(told)?;
         field.burden(0, 1)?;
-        field.stream(0).replay(&executable).map_err(told)?;
+        field.stream(0).replay(&executable, "a recording").map_err(told)?;
         executable.update(0, &copy(b, other, bytes)).map_err(told)?;
         let landing = field.download(0, b, bytes)?;
         let mut expected = first;
@@ -196,7 +196,7 @@ fn looped(bench: &DeviceBench, round: usize) -> Result<Option<String>, String> {
     let Some(executable) = record(&mut field, bench, &steps)? else {
         return field.take_down().map(|()| Some("it refuses a loop of copies".to_owned()));
     };
-    field.stream(0).replay(&executable).map_err(told)?;
+    field.stream(0).replay(&executable, "a recording").map_err(told)?;
     let landing = field.download(0, row, WORDS * width)?;
     field.finish(0)?;
     while holds(&words[0]) {
@@ -250,7 +250,7 @@ fn branched(bench: &DeviceBench, round: usize) -> Result<Option<String>, String>
         };
         field.upload(0, choice, &number.to_le_bytes())?;
         field.upload(0, runs, &[1, 0, 0, 0, 0, 0, 0, 0])?;
-        field.stream(0).replay(&executable).map_err(told)?;
+        field.stream(0).replay(&executable, "a recording").map_err(told)?;
         let (landing, left) = (field.download(0, result, 64)?, field.download(0, runs, 4)?);
         field.finish(0)?;
         let chosen = if is_cond { usize::from(number != 0) } else { RecordedBranch::chosen(i64::from(number), lists) };

@@ -171,7 +171,7 @@ fn one(
             [far.0, near.0].into_iter().try_for_each(|place| field.fill(0, place, bytes, 9))?;
             let stream = field.stream(0);
             let issued = match (*way, &executable, &prepared) {
-                ("recorded", Some(executable), _) => stream.replay(executable),
+                ("recorded", Some(executable), _) => stream.replay(executable, "a recording"),
                 ("prepared", _, Some(prepared)) => stream.launch_prepared(&**prepared, "conformance"),
                 _ => stream.launch(&launch),
             };

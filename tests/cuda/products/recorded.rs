@@ -86,7 +86,7 @@ fn in_recordings_they_are_children_of_the_graph() {
             }
             let before = [blas::counted("cublasLtMatmul"), fake::counted("cuMemAllocFromPoolAsync")];
             for _ in 0..3 {
-                stream.replay(&executable).unwrap();
+                stream.replay(&executable, "a recording").unwrap();
                 wait(&bench, &*stream).unwrap();
                 assert!(all.read(&bench) == eager, "the same bits as outside of a recording");
             }
@@ -98,7 +98,7 @@ fn in_recordings_they_are_children_of_the_graph() {
                 executable.update(step, &RecordedWork::Launch(launch(all.kernel(step), inputs, outputs))).unwrap();
             }
             assert!(fake::counted("cuGraphExecChildGraphNodeSetParams") == 4 || !is_fake());
-            stream.replay(&executable).unwrap();
+            stream.replay(&executable, "a recording").unwrap();
             wait(&bench, &*stream).unwrap();
             assert!(all.read(&bench) == eager);
             if !is_fake() {
@@ -113,7 +113,7 @@ fn in_recordings_they_are_children_of_the_graph() {
             assert!(refused.message().contains("cuGraphExecChildGraphNodeSetParams"), "{refused}");
             drop(executable);
             let anew = all.record(&bench).unwrap();
-            stream.replay(&anew).unwrap();
+            stream.replay(&anew, "a recording").unwrap();
             wait(&bench, &*stream).unwrap();
             all.results[1].check(&bench, &all.b, &all.a);
             drop((anew, stream, all, bench));
@@ -159,7 +159,7 @@ fn each_call_of_the_library_may_fail() {
                 assert!(record().unwrap_err().message().contains("cublasLtMatmul: CUBLAS_STATUS_INTERNAL_ERROR"));
             }
             let executable = record().unwrap();
-            on.replay(&executable).unwrap();
+            on.replay(&executable, "a recording").unwrap();
             wait(&bench, &*on).unwrap();
             c.check(&bench, &a, &b);
         }
@@ -193,7 +193,7 @@ fn captures_of_products_may_fail() {
             }
         }
         let executable = all.record(&bench).unwrap();
-        on.replay(&executable).unwrap();
+        on.replay(&executable, "a recording").unwrap();
         wait(&bench, &*on).unwrap();
         assert!(all.read(&bench) == eager);
         drop((executable, on, all, bench));

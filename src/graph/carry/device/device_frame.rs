@@ -5,7 +5,7 @@ use super::replays::{OfSegment, RunCounts};
 use super::timing::{Timed, Timing};
 use crate::base::time::now_ns;
 use crate::base::{Error, Ref, Result};
-use crate::device::{DeviceStreamAttr, Executable, Reached};
+use crate::device::{DeviceStreamAttr, Executable, Reached, traced_stream};
 use crate::engine::Engine;
 use crate::kernel::{Completion, KernelContext, Outputs, Rest};
 use crate::memory::{MemoryBlock, Tag, View};
@@ -197,7 +197,7 @@ impl DeviceFrame {
         let num_streams = if has_streams { needs.num_streams + 2 } else { 0 };
         let stream = |what: &str, number: usize| {
             let name = format!("{owner} {what}");
-            let stream = accelerator.stream(&DeviceStreamAttr { name: &name, priority: 0 })?;
+            let stream = traced_stream(engine.device(), &DeviceStreamAttr { name: &name, priority: 0 }, None)?;
             Ok::<_, Error>(FrameStream::new(stream, (number, num_streams)))
         };
         let mark = || EventMark::new(accelerator, num_streams);

@@ -26,6 +26,7 @@ use crate::graph::plan::jumps::{JumpOp, Section};
 use crate::kernel::{Completion, Rest, Stop};
 use crate::memory::{MemoryBlock, Tag, View};
 use crate::sync::{Mutex, OnceLock};
+use crate::trace::KeptTraces;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::sync::{Arc, Weak};
@@ -65,6 +66,8 @@ pub(in crate::graph) struct Going {
     /// The rest of the node's work.
     pub rest: Option<Arc<dyn Rest>>,
     pub stop: Option<Arc<Stop>>,
+    /// Those of the run.
+    pub traces: Option<KeptTraces>,
     /// The next operation.
     pub at: usize,
     /// Addresses of outputs that are a run's own tensors.
@@ -143,6 +146,7 @@ impl Driven {
                 return Err(Error::new(Code::Cancelled, format!("{}: cancelled", control.name)));
             }
         }
+        let _working = going.traces.as_ref().map(KeptTraces::work);
         let stream = device_frame.streams[going.stream].lock();
         while let Some(op) = control.plan.ops.get(going.at) {
             going.at = match op {
@@ -232,7 +236,7 @@ impl Driven {
                 let _ = recorded.set(control.record(device_frame, list, &fetch)?);
             }
             if let Some(Some(executable)) = recorded.get() {
-                return stream.replay(executable);
+                return stream.replay(executable, &control.name);
             }
         }
         control.issue(device_frame, stream, list)?;

@@ -24,6 +24,7 @@ use crate::device::{
 };
 use crate::kernel::{Completion, Effect, Kernel, KernelContext, Outputs, Rest};
 use crate::memory::View;
+use crate::trace::KeptTraces;
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
@@ -208,7 +209,7 @@ impl Segment {
         self.after.as_ref()?;
         let recorded = frame.engines[self.engine].segments[self.number?].recorded.lock();
         let known = recorded.as_ref().filter(|known| addresses.eq(known.given.iter().copied()))?;
-        Some(stream.replay(&known.executable))
+        Some(stream.replay(&known.executable, &self.name))
     }
 
     /// Without the waits and the event.
@@ -222,7 +223,7 @@ impl Segment {
             Ok(()) | Err(_) => {}
         }
         match &*recorded {
-            Some(recorded) => stream.replay(&recorded.executable),
+            Some(recorded) => stream.replay(&recorded.executable, &self.name),
             None => self.one_by_one(frame, stream, context),
         }
     }
@@ -241,7 +242,7 @@ impl Segment {
         let mut recorded = frame.engines[self.engine].segments[number].recorded.lock();
         self.prepare(frame, after, &mut recorded, context)?;
         match (&*recorded, stream) {
-            (Some(recorded), Some(stream)) => stream.replay(&recorded.executable),
+            (Some(recorded), Some(stream)) => stream.replay(&recorded.executable, &self.name),
             (Some(_), None) => Ok(()),
             (None, _) => {
                 let said = frame.counts().refusal.get().map_or("", String::as_str);
@@ -474,7 +475,18 @@ impl Issue {
         let (outputs, stop) = (outputs.collect(), context.kept_stop().cloned());
         let (device_frame, control) = (Arc::clone(device_frame), Arc::clone(control));
         let driven = &frame.driven[control.engine][control.number];
-        driven.begin(Going { device_frame, control, stream, records, done, rest, stop, at: 0, outputs });
+        driven.begin(Going {
+            device_frame,
+            control,
+            stream,
+            records,
+            done,
+            rest,
+            stop,
+            traces: KeptTraces::of_thread(),
+            at: 0,
+            outputs,
+        });
         Ok(())
     }
 
@@ -488,7 +500,7 @@ impl Issue {
         context: &KernelContext<'_>,
     ) -> Result<()> {
         self.copies_in(control, device_frame, context).try_for_each(|transfer| stream.copy(&transfer))?;
-        stream.replay(whole)?;
+        stream.replay(whole, &self.name)?;
         self.copies_out(control, device_frame, context).try_for_each(|transfer| stream.copy(&transfer))
     }
 

@@ -1,0 +1,145 @@
+//! What a device does is in traces, at the times that it does it, also by a clock that is not the host's.
+
+use crate::kit::emulated::Emulation;
+use crate::kit::integers::Builder;
+use crate::kit::run::{cpu, run};
+use crate::wrapped::{Mistake, engine};
+use crate::{mix, reports};
+use std::collections::BTreeMap;
+use weir_core::base::Ref;
+use weir_core::engine::Engine;
+use weir_core::graph::{CompileOptions, Program, RunOptions};
+use weir_core::trace::{Filter, Settings, Timeline, Trace, TraceEvent, TraceSpan};
+
+const KERNEL_NS: u64 = 300_000;
+const CHAINS: usize = 2;
+const LENGTH: usize = 4;
+
+/// Chains side by side on the engine, and their sum.
+fn program(engine: &Ref<Engine>, options: &CompileOptions) -> Ref<Program> {
+    let (mut builder, x) = Builder::of("chains", 1);
+    builder.engine = engine.clone();
+    let chain = |builder: &mut Builder, chain: usize| {
+        (0..LENGTH).fold(x[0], |value, at| {
+            builder.named(&format!("link {chain}.{at}"), &[value], move |x| Ok(mix(x) ^ chain as i32))
+        })
+    };
+    let ends: Vec<_> = (0..CHAINS).map(|number| chain(&mut builder, number)).collect();
+    let sum = builder.sum(&ends);
+    builder.output(sum);
+    Program::compile(&builder.graph, vec![cpu(), engine.clone()], options).unwrap()
+}
+
+/// Runs a program so many times, and gives what the trace of these runs says.
+fn traced(program: &Ref<Program>, runs: usize) -> Timeline {
+    let settings = Settings { filter: Filter::Asked, keeps: None, keeps_last: false, records: 1 << 12, threads: 64 };
+    let trace = Trace::start(settings).unwrap();
+    let options = RunOptions { trace: Some(trace.id()), ..RunOptions::default() };
+    let found: Vec<_> = (0..runs).map(|_| run(program, &[3], &options).unwrap()).collect();
+    assert!(found.iter().all(|result| *result == found[0]), "{found:?}");
+    trace.stop();
+    trace.timeline().unwrap()
+}
+
+fn on_devices(timeline: &Timeline) -> Vec<&TraceSpan> {
+    timeline.spans.iter().filter(|span| span.event == TraceEvent::Device).collect()
+}
+
+/// Holds of any clock: each piece is on a track of its device, in its run, and not before a thread could have issued
+/// it, nor behind the run by more than the trace says that it may be off; pieces of one stream do not overlap.
+fn check(timeline: &Timeline, has_jumps: bool) {
+    assert_eq!((timeline.lost(), timeline.cut), (0, 0), "{}", timeline.remark());
+    let mut last: BTreeMap<u32, u64> = BTreeMap::new();
+    for span in on_devices(timeline) {
+        assert!(timeline.threads[span.thread as usize].is_device);
+        let run = timeline.run(span.frame).expect("a piece of a run");
+        let first = timeline.spans.iter().filter(|node| node.event == TraceEvent::Node && node.frame == span.frame);
+        let issued = first.map(|node| node.begin_ns).min().unwrap();
+        assert!(issued <= span.begin_ns, "{span:?} of {run:?}");
+        assert!(has_jumps || span.end_ns <= run.end_ns + span.ready_ns + 1000, "{span:?} of {run:?}");
+        let last = last.entry(span.thread).or_default();
+        assert!(*last <= span.begin_ns, "{span:?} begins before the one in front of it ends");
+        *last = span.end_ns;
+    }
+}
+
+fn count(timeline: &Timeline) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for span in on_devices(timeline) {
+        *counts.entry(timeline.name(span.label).into_owned()).or_default() += 1;
+    }
+    counts
+}
+
+fn precise() -> Emulation {
+    let flags = Emulation::CHECK | Emulation::PRECISE;
+    Emulation { kernel_ns: KERNEL_NS, flags, ..Emulation::default() }
+}
+
+#[test]
+fn each_launch_and_copy_is_there_once() {
+    const RUNS: usize = 4;
+    let (device, engine) = engine("traced-streams", precise(), Mistake::None, 2);
+    let program = program(&engine, &CompileOptions { without_segments: true, ..CompileOptions::default() });
+    let timeline = traced(&program, RUNS);
+    check(&timeline, false);
+    let counts = count(&timeline);
+    let links = counts.iter().filter(|(name, _)| name.contains("link "));
+    assert_eq!(links.clone().count(), CHAINS * LENGTH, "{counts:?}");
+    assert!(links.clone().all(|(_, count)| *count == RUNS), "{counts:?}");
+    // The sum, the input's copy to the device, and the output's from it.
+    assert_eq!(counts.values().sum::<usize>(), RUNS * (CHAINS * LENGTH + 3), "{counts:?}");
+    for span in on_devices(&timeline).iter().filter(|span| timeline.name(span.label).contains("link ")) {
+        assert!(
+            span.length_ns() + 2 * span.ready_ns + 1000 >= KERNEL_NS,
+            "a kernel that takes less than its time: {span:?}"
+        );
+    }
+    let bytes = on_devices(&timeline).into_iter().filter(|span| span.number == 4).count();
+    assert_eq!(bytes, 2 * RUNS, "copies say how many bytes they are");
+    drop((program, engine));
+    assert_eq!(reports(&device), Vec::<String>::new());
+}
+
+#[test]
+fn a_recording_is_one_piece() {
+    const RUNS: usize = 5;
+    let (device, engine) = engine("traced-recordings", precise(), Mistake::None, 2);
+    let program = program(&engine, &CompileOptions { without_trial: true, ..CompileOptions::default() });
+    let timeline = traced(&program, RUNS);
+    check(&timeline, false);
+    // The first run issues one by one. A recording has the copy to the device in it.
+    let counts = count(&timeline);
+    assert_eq!(counts.values().filter(|count| **count == RUNS - 1).count(), 1, "{counts:?}");
+    let all = CHAINS * LENGTH + 3 + (RUNS - 1) * 2;
+    assert_eq!(counts.values().sum::<usize>(), all, "{counts:?}");
+    drop((program, engine));
+    assert_eq!(reports(&device), Vec::<String>::new());
+}
+
+/// Clocks that are fast, that go in steps, and that jump: nothing is before its submission or behind its run, and
+/// kernels take about their time.
+#[test]
+fn a_clock_of_its_own_is_put_on_the_hosts() {
+    for (number, ppm, step_ns, jump_ns) in [(0, 200, 500, 0), (1, -2000, 1, 0), (2, 0, 500, 7_000_000_000)] {
+        let name = format!("traced-clock{number}");
+        let (device, engine) = engine(&name, precise(), Mistake::Drift { ppm, step_ns, jump_ns }, 2);
+        let program = program(&engine, &CompileOptions { without_segments: true, ..CompileOptions::default() });
+        let timeline = traced(&program, 12);
+        check(&timeline, jump_ns > 0);
+        assert_eq!(count(&timeline).values().sum::<usize>(), 12 * (CHAINS * LENGTH + 3));
+        drop((program, engine));
+        assert_eq!(reports(&device), Vec::<String>::new());
+    }
+}
+
+/// A device whose events have no times has no tracks, and runs as ever.
+#[test]
+fn a_device_without_times_has_no_tracks() {
+    let (device, engine) = engine("traced-untimed", precise(), Mistake::NoTimes, 2);
+    let program = program(&engine, &CompileOptions { without_trial: true, ..CompileOptions::default() });
+    let timeline = traced(&program, 3);
+    assert_eq!((on_devices(&timeline).len(), timeline.lost()), (0, 0), "{}", timeline.remark());
+    drop((program, engine));
+    assert_eq!(reports(&device), Vec::<String>::new());
+}
