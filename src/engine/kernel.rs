@@ -13,6 +13,7 @@ use crate::memory::Tag;
 use crate::ops::Described;
 use crate::ops::signature;
 use crate::sync::OnceLock;
+use crate::trace::{self, COMPILED};
 use std::sync::Arc;
 
 pub struct BoundKernel {
@@ -123,8 +124,7 @@ impl BoundKernel {
                 num_outputs: kernel.num_outputs(),
                 host: host_form(&kernel),
             };
-            accelerator
-                .kernel(&recipe)
+            trace::made(COMPILED, || accelerator.kernel(&recipe), |_| kernel.name().to_owned())
                 .map_err(|error| error.within(format_args!("engine {label}: kernel '{}'", kernel.name())))
         });
         let on_device = on_device.transpose()?;

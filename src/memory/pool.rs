@@ -15,6 +15,7 @@ use super::stream_cache::{Last, Note, Progress, SHARED, StreamCaches};
 use super::tag::Tag;
 use crate::base::Result;
 use crate::sync::{Mutex, fork};
+use crate::trace;
 use std::sync::Arc;
 
 /// Settings of a pool.
@@ -227,16 +228,20 @@ impl Pool {
         bytes: usize,
         tag: &Tag,
     ) -> Result<(MemoryBlock, bool)> {
-        let added = {
+        let (added, reserved) = {
             let mut state = self.state.lock();
             let clean = self.source.is_zeroed();
-            state.space.add(address, region, clean).map(|index| {
+            let added = state.space.add(address, region, clean).map(|index| {
                 state.usage.add_region();
                 let index = state.space.take_front(index, size.bytes);
                 let taken = state.hand_out(index, None);
                 self.block(&mut state, taken, bytes, tag)
-            })
+            });
+            (added, state.usage.reserved)
         };
+        if added.is_ok() {
+            trace::memory(&self.attr.name, reserved);
+        }
         added.inspect_err(|_| {
             // SAFETY: just allocated, and none of it was handed out.
             unsafe { self.source.deallocate(address, region, self.attr.alignment) };
@@ -298,7 +303,12 @@ impl Pool {
     fn return_region(&self, (address, bytes): (usize, usize)) {
         // SAFETY: a region of the source, of which nothing is handed out.
         unsafe { self.source.deallocate(address, bytes, self.attr.alignment) };
-        self.state.lock().usage.reserved -= bytes;
+        let reserved = {
+            let mut state = self.state.lock();
+            state.usage.reserved -= bytes;
+            state.usage.reserved
+        };
+        trace::memory(&self.attr.name, reserved);
     }
 
     /// A cache for the blocks of a stream's work.

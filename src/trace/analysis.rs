@@ -17,8 +17,8 @@
 
 use super::record::{CANCELLED, FAILED, TraceEvent};
 use super::replay::{NodeSaving, Replay};
-use super::run_graph::{PathPart, PathSegment, RunGraph};
-use super::shares::{Shares, shares};
+use super::run_graph::{Lists, PathPart, PathSegment, RunGraph};
+use super::shares::{Shares, Union, on_devices, shares};
 use super::timeline::{RunOfTrace, Timeline, TraceSpan, room};
 use crate::base::Result;
 use std::cmp::Reverse;
@@ -27,6 +27,20 @@ use std::cmp::Reverse;
 pub const MOST_OFF: u64 = 50;
 /// Programs that are analysed, those first that took the longest.
 const PROGRAMS: usize = 8;
+/// Graphs with more nodes that ran are not drawn.
+const MOST_DRAWN: usize = 600;
+
+/// A node of the graph that ran, as often as it did.
+#[derive(Debug)]
+pub struct NodeOfGraph {
+    pub label: u32,
+    pub count: u32,
+    pub body_ns: u64,
+    /// Whether the path of the run leads through it.
+    pub is_on_path: bool,
+    /// Those that it waits for, among the nodes; of a loop only within one iteration.
+    pub before: Vec<u32>,
+}
 
 /// What is told of one run.
 #[derive(Debug)]
@@ -48,6 +62,8 @@ pub struct RunAnalysis {
     pub replay_ns: Option<u64>,
     /// The most first. Empty if the replay is too far off.
     pub savings: Vec<NodeSaving>,
+    /// In the order of their first beginnings. Empty if the edges are not known, or there are too many nodes.
+    pub graph: Vec<NodeOfGraph>,
 }
 
 impl RunAnalysis {
@@ -71,6 +87,65 @@ impl RunAnalysis {
     }
 }
 
+/// The nodes that ran, with the edges between them.
+fn graph_of(graph: &RunGraph<'_>, told: &Lists, path: &[PathSegment]) -> Result<Vec<NodeOfGraph>> {
+    // Of each node its first run's place, its number, and how many runs it has.
+    let mut firsts: Vec<(u32, u32, u32)> = room(graph.by_node.len())?;
+    let runs = graph.by_node.chunk_by(|a, b| a.0 == b.0);
+    firsts.extend(runs.map(|runs| (runs[0].1, runs[0].0, runs.len() as u32)));
+    firsts.sort_unstable();
+    if firsts.len() > MOST_DRAWN {
+        return Ok(Vec::new());
+    }
+    let mut places: Vec<(u32, u32)> = room(firsts.len())?;
+    places.extend((0..).zip(&firsts).map(|(at, &(_, node, _))| (node, at)));
+    places.sort_unstable();
+    let place = |node: u32| places.binary_search_by_key(&node, |place| place.0).ok().map(|at| places[at].1);
+    let mut nodes: Vec<NodeOfGraph> = room(firsts.len())?;
+    for (at, &(first, node, count)) in (0..).zip(&firsts) {
+        let all = told.of(node as usize).iter().filter_map(|&before| place(before)).filter(|&before| before < at);
+        let mut before = room(told.of(node as usize).len())?;
+        before.extend(all);
+        let label = graph.timeline.spans[graph.nodes[first as usize].span as usize].label;
+        nodes.push(NodeOfGraph { label, count, body_ns: 0, is_on_path: false, before });
+    }
+    for run in &graph.nodes {
+        if let Some(at) = place(run.node) {
+            nodes[at as usize].body_ns += run.body();
+        }
+    }
+    for segment in path.iter().filter(|segment| segment.part == PathPart::Body) {
+        if let Some(at) = place(graph.timeline.spans[segment.span as usize].object) {
+            nodes[at as usize].is_on_path = true;
+        }
+    }
+    Ok(nodes)
+}
+
+/// The path with what was completed elsewhere divided into a device's work and the rest.
+fn with_devices(path: Vec<PathSegment>, devices: &Union) -> Result<Vec<PathSegment>> {
+    let later = || path.iter().filter(|segment| segment.part == PathPart::Later);
+    let pieces = later().map(|segment| 1 + 2 * devices.within(segment.begin_ns, segment.end_ns).count()).sum::<usize>();
+    let mut divided: Vec<PathSegment> = room(path.len() + pieces)?;
+    for &segment in &path {
+        let mut at = segment.begin_ns;
+        let mut put = |part, end_ns: u64| {
+            if at < end_ns || part == PathPart::Body {
+                divided.push(PathSegment { part, begin_ns: at, end_ns, ..segment });
+                at = end_ns;
+            }
+        };
+        if segment.part == PathPart::Later {
+            for (begin, end) in devices.within(segment.begin_ns, segment.end_ns) {
+                put(PathPart::Later, begin);
+                put(PathPart::Device, end);
+            }
+        }
+        put(segment.part, segment.end_ns);
+    }
+    Ok(divided)
+}
+
 /// `spans`: of the run. `None` if some of its records are not there.
 fn analyse(
     timeline: &Timeline,
@@ -80,7 +155,7 @@ fn analyse(
     let Some(graph) = RunGraph::new(timeline, &run, spans)? else { return Ok(None) };
     let told = graph.told_before()?;
     let edges = told.as_ref().map(|told| graph.dependences(told)).transpose()?;
-    let path = graph.path(edges.as_ref())?;
+    let path = with_devices(graph.path(edges.as_ref())?, &on_devices(timeline, run.frame)?)?;
     let mut busy: Vec<(u32, u64)> = room(spans.len())?;
     let in_nodes = |span: &&TraceSpan| matches!(span.event, TraceEvent::Node | TraceEvent::Round | TraceEvent::Stay);
     let each = spans.iter().map(|&at| &timeline.spans[at as usize]).filter(in_nodes);
@@ -103,7 +178,11 @@ fn analyse(
         longest: None,
         replay_ns: None,
         savings: Vec::new(),
+        graph: Vec::new(),
     };
+    if let Some(told) = &told {
+        analysis.graph = graph_of(&graph, told, &analysis.path)?;
+    }
     if let Some(edges) = &edges {
         let longest = graph.longest(edges)?;
         let mut replay = Replay::new(&graph, edges)?;

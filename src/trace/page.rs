@@ -120,6 +120,18 @@ fn put_run(timeline: &Timeline, output: &mut TraceOutput<'_>, analysis: &RunAnal
         entry(output, "saves_ns", saving.saves_ns);
         output.put(b"}");
     });
+    entry(output, "graph", "");
+    list(output, &analysis.graph, |output, node| {
+        let _ = write!(output, "{{\"node\":\"{}\"", Quoted(&timeline.name(node.label)));
+        entry(output, "count", node.count);
+        entry(output, "ns", node.body_ns);
+        entry(output, "is_on_path", node.is_on_path);
+        entry(output, "before", "");
+        list(output, &node.before, |output, before| {
+            let _ = write!(output, "{before}");
+        });
+        output.put(b"}");
+    });
     output.put(b"}");
 }
 
@@ -165,6 +177,12 @@ pub fn write_json(timeline: &Timeline, output: &mut TraceOutput<'_>) -> Result<(
     texts(output, PathPart::ALL.map(PathPart::text));
     entry(output, "shares", "");
     texts(output, Shares::default().parts().map(|(what, _)| what));
+    entry(output, "memory", "");
+    list(output, &timeline.memory()?, |output, change| {
+        let at = change.begin_ns.saturating_sub(timeline.begin_ns);
+        let name = timeline.name(change.label);
+        let _ = write!(output, "{{\"what\":\"{}\",\"at_ns\":{at},\"bytes\":{}}}", Quoted(&name), change.number);
+    });
     entry(output, "runs", "");
     list(output, &analyses, |output, analysis| put_run(timeline, output, analysis));
     entry(output, "programs", "");

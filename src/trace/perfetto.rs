@@ -49,12 +49,13 @@ const COUNTER: u64 = 4;
 const MONOTONIC: u64 = 3;
 const OWN_CLOCK: u64 = 64;
 
-/// Numbers of tracks: small ones take few bytes.
+/// Numbers of tracks: small ones take few bytes. Counters of memory come behind all others.
 const PROCESS: u64 = 1;
 const RUNS: u64 = 2;
 const WORKING: u64 = 3;
 const DEVICES: u64 = 4;
 const FIRST_THREAD: u64 = 5;
+const MEMORY: u64 = 1 << 32;
 /// Sequences of packets.
 const OTHERS: u64 = 1;
 const FIRST_SEQUENCE: u64 = 2;
@@ -72,7 +73,8 @@ const BYTES: u64 = 7;
 const CLOCK_ERROR: u64 = 8;
 
 /// Categories, by their interned names.
-const CATEGORIES: [&str; 8] = ["node", "run", "stream", "region", "host", "end", "schedule", "device"];
+const CATEGORIES: [&str; 10] =
+    ["node", "run", "stream", "region", "host", "end", "schedule", "device", "memory", "kernel"];
 
 /// Writes packets of one sequence.
 struct Sequence<'o, 'w> {
@@ -237,6 +239,7 @@ pub fn write(timeline: &Timeline, output: &mut TraceOutput<'_>) -> Result<()> {
     }
     write_runs(timeline, &mut others)?;
     write_working(timeline, output)?;
+    write_memory(timeline, output)?;
     let arrows = timeline.arrows()?;
     let mut to: Vec<u64> = room(timeline.spans.len())?;
     to.resize(timeline.spans.len(), 0);
@@ -389,6 +392,34 @@ fn write_working(timeline: &Timeline, output: &mut TraceOutput<'_>) -> Result<()
         working = if comes { working + 1 } else { working.saturating_sub(1) };
         counts.event.varint(event::TYPE, COUNTER).varint(event::COUNTER, working);
         counts.put_event(at_ns);
+    }
+    Ok(())
+}
+
+/// The bytes of each engine's memory, as they changed.
+fn write_memory(timeline: &Timeline, output: &mut TraceOutput<'_>) -> Result<()> {
+    let changes = timeline.memory()?;
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let number = FIRST_SEQUENCE + timeline.threads.len() as u64 + 1;
+    let mut counts = Sequence::begin(output, number, MEMORY, timeline.begin_ns);
+    let mut labels: Vec<u32> = room(changes.len())?;
+    labels.extend(changes.iter().map(|change| change.label));
+    labels.sort_unstable();
+    labels.dedup();
+    for &label in &labels {
+        // A counter whose unit is bytes.
+        counts.track(MEMORY + u64::from(label), |track| {
+            track.text(2, &timeline.name(label)).varint(5, PROCESS).nested(8, |counter| {
+                counter.varint(3, 3);
+            });
+        });
+    }
+    for change in &changes {
+        counts.event.varint(event::TYPE, COUNTER).varint(event::TRACK, MEMORY + u64::from(change.label));
+        counts.event.varint(event::COUNTER, change.number);
+        counts.put_event(change.begin_ns);
     }
     Ok(())
 }

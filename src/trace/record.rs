@@ -54,12 +54,16 @@ pub enum TraceEvent {
     /// A span of the host's begins, and ends. `object`: its name.
     SpanBegin,
     SpanEnd,
+    /// An engine's memory has grown or shrunk. `object`: its name; word 1: its bytes now.
+    Memory,
+    /// A kernel was made, since none like it was there. `object`: its name; `carrier`: `COMPILED` if by a device.
+    Make,
     /// A device did a piece of work. On a track of its stream, with times in nanoseconds, not in ticks. `object`: its
     /// name; `other`: its bytes, if they are known; `ready`: how far the times may be off.
     Device,
 }
 
-const EVENTS: [TraceEvent; 22] = [
+const EVENTS: [TraceEvent; 24] = [
     TraceEvent::Extend,
     TraceEvent::Node,
     TraceEvent::Round,
@@ -81,6 +85,8 @@ const EVENTS: [TraceEvent; 22] = [
     TraceEvent::Mark,
     TraceEvent::SpanBegin,
     TraceEvent::SpanEnd,
+    TraceEvent::Memory,
+    TraceEvent::Make,
     TraceEvent::Device,
 ];
 
@@ -89,6 +95,12 @@ impl TraceEvent {
         EVENTS.get(usize::from(byte).checked_sub(1)?).copied()
     }
 }
+
+/// The carrier of a stay: a thread that the pool has sent.
+pub const HELPER: u16 = 4;
+
+/// The carrier of a kernel's making: a device compiled it.
+pub const COMPILED: u16 = 1;
 
 /// No object.
 pub const NONE: u32 = u32::MAX;

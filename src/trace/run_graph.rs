@@ -17,6 +17,8 @@ const MOST_EDGES: usize = 1 << 23;
 pub enum PathPart {
     /// In a node.
     Body,
+    /// The node had begun, and a device was at work for the run.
+    Device,
     /// The node had begun, and was completed elsewhere.
     Later,
     /// A node was over, and its thread or the next node's took some time to go on.
@@ -31,8 +33,9 @@ pub enum PathPart {
 }
 
 impl PathPart {
-    pub const ALL: [PathPart; 7] = [
+    pub const ALL: [PathPart; 8] = [
         PathPart::Body,
+        PathPart::Device,
         PathPart::Later,
         PathPart::HandOver,
         PathPart::Queue,
@@ -44,6 +47,7 @@ impl PathPart {
     pub fn text(self) -> &'static str {
         match self {
             PathPart::Body => "in nodes",
+            PathPart::Device => "on a device",
             PathPart::Later => "completed elsewhere",
             PathPart::HandOver => "hand-over",
             PathPart::Queue => "queue: ready, its thread busy",

@@ -1,12 +1,13 @@
 //! What the threads of a run did with their time.
 //!
 //! The time of a run is divided among its threads without a rest: each nanosecond of each thread that was in the run is
-//! one of five things, and their sum is the number of threads times the time of the run (`Shares`). A thread that is in
-//! the run and has no node in hand waits for the next one to become ready, and then takes some time to begin it. Until
-//! then it is *starved*, if no node of the run was ready anywhere, or idle *beside ready nodes*.
+//! one of seven things, and their sum is the number of threads times the time of the run (`Shares`). A thread that is
+//! in the run and has no node in hand waits for the next one to become ready, and then takes some time to begin it.
+//! Until then it is idle *beside ready nodes*, if a node of the run was ready somewhere; else it waits *for a device*, if
+//! one was at work for the run, or is *starved*. A helper *wakes up* from when the run asked for it until it comes.
 #![forbid(unsafe_code)]
 
-use super::record::{KNOWN, TraceEvent};
+use super::record::{HELPER, KNOWN, TraceEvent};
 use super::timeline::{RunOfTrace, Timeline, TraceSpan, room};
 use crate::base::Result;
 
@@ -19,24 +20,30 @@ pub struct Shares {
     pub own: u64,
     /// In the run, with nothing ready.
     pub starved: u64,
+    /// The same, while a device worked for the run.
+    pub device: u64,
     /// In the run, with a node ready that nobody had begun.
     pub beside_ready: u64,
-    /// Not in the run: not yet, or no more.
+    /// Asked for, and not there yet.
+    pub wake_up: u64,
+    /// Not in the run for another reason: nobody has asked, the pool has not sent it, or it has gone.
     pub away: u64,
 }
 
 impl Shares {
     pub fn sum(&self) -> u64 {
-        self.body + self.own + self.starved + self.beside_ready + self.away
+        self.body + self.own + self.starved + self.device + self.beside_ready + self.wake_up + self.away
     }
 
     /// Each with its text.
-    pub fn parts(&self) -> [(&'static str, u64); 5] {
+    pub fn parts(&self) -> [(&'static str, u64); 7] {
         [
             ("in nodes", self.body),
             ("weir's own, between nodes", self.own),
             ("starved: nothing was ready", self.starved),
+            ("waiting for a device", self.device),
             ("idle beside ready nodes", self.beside_ready),
+            ("wake-up of helpers", self.wake_up),
             ("not in the run", self.away),
         ]
     }
@@ -45,16 +52,18 @@ impl Shares {
         self.body += other.body;
         self.own += other.own;
         self.starved += other.starved;
+        self.device += other.device;
         self.beside_ready += other.beside_ready;
+        self.wake_up += other.wake_up;
         self.away += other.away;
     }
 }
 
 /// Spans of time that do not overlap, in order.
-struct Union(Vec<(u64, u64)>);
+pub(super) struct Union(Vec<(u64, u64)>);
 
 impl Union {
-    fn of(mut spans: Vec<(u64, u64)>) -> Union {
+    pub fn of(mut spans: Vec<(u64, u64)>) -> Union {
         spans.sort_unstable();
         spans.dedup_by(|next, last| {
             let joins = next.0 <= last.1;
@@ -66,16 +75,51 @@ impl Union {
         Union(spans)
     }
 
+    /// What lies between two times, in order.
+    pub fn within(&self, begin: u64, end: u64) -> impl Iterator<Item = (u64, u64)> {
+        let first = self.0.partition_point(|span| span.1 <= begin);
+        let inside = self.0[first..].iter().take_while(move |span| span.0 < end);
+        inside.map(move |span| (span.0.max(begin), span.1.min(end)))
+    }
+
     /// How much of it lies between two times.
     fn between(&self, begin: u64, end: u64) -> u64 {
-        let first = self.0.partition_point(|span| span.1 <= begin);
-        let inside = self.0[first..].iter().take_while(|span| span.0 < end);
-        inside.map(|span| span.1.min(end) - span.0.max(begin)).sum()
+        self.within(begin, end).map(|(from, to)| to - from).sum()
     }
 }
 
-/// The shares of the threads of one run, and how many they were. `spans`: of this run, by thread and beginning.
-fn shares_of(run: &RunOfTrace, spans: &[&TraceSpan]) -> Result<(Shares, u64)> {
+/// When devices were at work for a run.
+pub(super) fn on_devices(timeline: &Timeline, frame: u32) -> Result<Union> {
+    let of_run = || timeline.spans.iter().filter(|span| span.event == TraceEvent::Device && span.frame == frame);
+    let mut spans = room(of_run().count())?;
+    spans.extend(of_run().map(|span| (span.begin_ns, span.end_ns)));
+    Ok(Union::of(spans))
+}
+
+/// When helpers were asked for, of those that have come: by their stays' beginnings.
+fn asked(asks: &[&TraceSpan], spans: &[&TraceSpan]) -> Result<Vec<(u64, u64)>> {
+    let mut comings: Vec<(u64, u64)> = room(spans.len())?;
+    let is_helper = |span: &&&TraceSpan| span.event == TraceEvent::Stay && span.carrier == HELPER;
+    comings.extend(spans.iter().filter(is_helper).map(|stay| (stay.begin_ns, stay.begin_ns)));
+    comings.sort_unstable();
+    let mut asks = asks.iter().flat_map(|ask| (0..ask.other).map(|_| ask.begin_ns)).peekable();
+    for (came, asked) in &mut comings {
+        // The one that was asked for first comes first.
+        if let Some(at) = asks.next_if(|at| at <= came) {
+            *asked = at;
+        }
+    }
+    Ok(comings)
+}
+
+/// The shares of the threads of one run, and how many they were. `spans`: of this run, by thread and beginning, those
+/// of devices last; `asks`: by their time.
+fn shares_of(run: &RunOfTrace, spans: &[&TraceSpan], asks: &[&TraceSpan]) -> Result<(Shares, u64)> {
+    let (spans, on_devices) = spans.split_at(spans.partition_point(|span| span.event != TraceEvent::Device));
+    let mut devices = room(on_devices.len())?;
+    devices.extend(on_devices.iter().map(|span| (span.begin_ns, span.end_ns)));
+    let devices = Union::of(devices);
+    let comings = asked(asks, spans)?;
     let mut ready = room(spans.len())?;
     let waited = spans.iter().filter(|span| span.event == TraceEvent::Node && span.flags & KNOWN != 0);
     ready.extend(waited.map(|span| (span.begin_ns - span.ready_ns.min(span.begin_ns), span.begin_ns)));
@@ -94,12 +138,19 @@ fn shares_of(run: &RunOfTrace, spans: &[&TraceSpan]) -> Result<(Shares, u64)> {
             of_thread.iter().filter(|span| matches!(span.event, TraceEvent::Node | TraceEvent::Round)).peekable();
         let mut idle = |begin: u64, end: u64| {
             let beside = ready.between(begin, end);
+            let device = devices.between(begin, end).min(end - begin - beside);
             shares.beside_ready += beside;
-            shares.starved += end - begin - beside;
+            shares.device += device;
+            shares.starved += end - begin - beside - device;
         };
-        let (mut body, mut own, mut inside) = (0, 0, 0);
+        let (mut body, mut own, mut inside, mut wake_up) = (0, 0, 0, 0);
+        let mut left = run.begin_ns;
         for &(begin, end) in &stays.0 {
             inside += end - begin;
+            if let Ok(at) = comings.binary_search_by_key(&begin, |(came, _)| *came) {
+                wake_up += begin - comings[at].1.clamp(left, begin);
+            }
+            left = end;
             let mut at = begin;
             while let Some(node) = nodes.next_if(|node| node.begin_ns < end) {
                 let (from, to) = (node.begin_ns.max(at), node.end_ns.clamp(at, end));
@@ -117,7 +168,8 @@ fn shares_of(run: &RunOfTrace, spans: &[&TraceSpan]) -> Result<(Shares, u64)> {
         }
         shares.body += body;
         shares.own += own;
-        shares.away += run.end_ns - run.begin_ns - inside;
+        shares.wake_up += wake_up;
+        shares.away += run.end_ns - run.begin_ns - inside - wake_up;
     }
     Ok((shares, threads))
 }
@@ -125,15 +177,22 @@ fn shares_of(run: &RunOfTrace, spans: &[&TraceSpan]) -> Result<(Shares, u64)> {
 /// For each run that has begun and ended in the trace, what its threads did.
 pub fn shares(timeline: &Timeline) -> Result<Vec<(RunOfTrace, Shares, u64)>> {
     let mut spans: Vec<&TraceSpan> = room(timeline.spans.len())?;
-    let is_of_run = |span: &&TraceSpan| matches!(span.event, TraceEvent::Stay | TraceEvent::Node | TraceEvent::Round);
+    let is_of_run = |span: &&TraceSpan| {
+        matches!(span.event, TraceEvent::Stay | TraceEvent::Node | TraceEvent::Round | TraceEvent::Device)
+    };
     spans.extend(timeline.spans.iter().filter(is_of_run));
-    spans.sort_by_key(|span| (span.frame, span.thread, span.begin_ns, span.depth));
+    spans.sort_by_key(|span| (span.frame, span.event == TraceEvent::Device, span.thread, span.begin_ns, span.depth));
+    let mut asks: Vec<&TraceSpan> = room(timeline.instants.len())?;
+    asks.extend(timeline.instants.iter().filter(|instant| instant.event == TraceEvent::Ask));
+    asks.sort_by_key(|ask| (ask.frame, ask.begin_ns));
     let mut all = room(timeline.runs.len())?;
     for of_run in spans.chunk_by(|a, b| a.frame == b.frame) {
         let Some(run) = timeline.run(of_run[0].frame).filter(|run| run.begin_ns > 0 && run.end_ns > 0) else {
             continue;
         };
-        let (shares, threads) = shares_of(run, of_run)?;
+        let asks = &asks[asks.partition_point(|ask| ask.frame < run.frame)..];
+        let asks = &asks[..asks.partition_point(|ask| ask.frame == run.frame)];
+        let (shares, threads) = shares_of(run, of_run, asks)?;
         all.push((*run, shares, threads));
     }
     Ok(all)

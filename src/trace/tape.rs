@@ -2,7 +2,8 @@
 
 use super::clock;
 use super::explained::Explained;
-use super::record::{LONG, TraceEvent, TraceRecord, Words};
+use super::names;
+use super::record::{LONG, NONE, TraceEvent, TraceRecord, Words};
 use super::recorder::{Filter, MOST_TRACES, Visit, is_on, leave};
 use super::ring::RecordRing;
 use super::table::Nodes;
@@ -188,6 +189,41 @@ impl Drop for Tape {
 /// Until the result is dropped, this thread works for the traces at these places.
 pub(super) fn work_for(at: u32, frame: u32) -> Working {
     Working(WORK.try_with(|work| if at == 0 { work.get() } else { work.replace((at, frame)) }).unwrap_or_default())
+}
+
+/// An engine's memory, by its name, has so many bytes now.
+#[inline]
+pub fn memory(name: &str, bytes: usize) {
+    if is_on() {
+        note_memory(name, bytes);
+    }
+}
+
+#[cold]
+fn note_memory(name: &str, bytes: usize) {
+    let object = names::intern(name).unwrap_or(NONE);
+    let memory = |record| TraceRecord { object, ..record }.with_number(bytes as u64);
+    Tape::of_thread().note(TraceEvent::Memory, memory);
+}
+
+/// Makes a kernel, which takes time; `name` is that of what was made.
+#[inline]
+pub fn made<T, E>(carrier: u16, make: impl FnOnce() -> Result<T, E>, name: impl FnOnce(&T) -> String) -> Result<T, E> {
+    if !is_on() {
+        return make();
+    }
+    let begin = clock::now();
+    let made = make()?;
+    note_made(carrier, begin, &name(&made));
+    Ok(made)
+}
+
+#[cold]
+fn note_made(carrier: u16, begin: u64, name: &str) {
+    let tape = Tape::of_thread();
+    let object = names::intern(name).unwrap_or(NONE);
+    let length = clock::now().wrapping_sub(begin);
+    tape.record(TraceRecord { length, object, carrier, ..TraceRecord::new(TraceEvent::Make, tape.frame(), begin) });
 }
 
 /// The work that this thread is at: the places of its traces, as bits, and the frame.

@@ -3,7 +3,7 @@
 
 use super::clock::{self, ClockScale};
 use super::names;
-use super::record::{FAILED, KNOWN, NONE, TraceEvent, TraceRecord, Words};
+use super::record::{COMPILED, FAILED, KNOWN, NONE, TraceEvent, TraceRecord, Words};
 use super::recorder::Recorder;
 use super::table::{NodeOfTable, Table};
 use super::track::table_of;
@@ -280,7 +280,7 @@ impl Timeline {
                             span.number = turn_of(turns, counted_at, thread as u32, place as u32, record);
                         }
                     }
-                    TraceEvent::Mark => span.number = record.number(),
+                    TraceEvent::Mark | TraceEvent::Memory => span.number = record.number(),
                     TraceEvent::Device if record.other != NONE => span.number = u64::from(record.other),
                     TraceEvent::Item | TraceEvent::Submit => span.number = u64::from(record.other),
                     _ => {}
@@ -325,7 +325,8 @@ impl Timeline {
             TraceEvent::Stay => of(span.object, NONE),
             TraceEvent::Item => of(span.object, u32::from(span.carrier)),
             TraceEvent::Submit | TraceEvent::Park => of(span.object, NONE),
-            TraceEvent::SpanBegin | TraceEvent::Mark | TraceEvent::Device => of(NONE, span.object),
+            TraceEvent::SpanBegin | TraceEvent::Mark | TraceEvent::Device | TraceEvent::Memory => of(NONE, span.object),
+            TraceEvent::Make => of(u32::from(span.carrier), span.object),
             _ => of(NONE, NONE),
         }
     }
@@ -347,8 +348,12 @@ impl Timeline {
 
     /// The name of what a label is of.
     pub fn name(&self, label: u32) -> Cow<'_, str> {
-        let Label { event, table, object } = self.labels[label as usize];
-        let table = || self.table(table);
+        let Label { event, table: number, object } = self.labels[label as usize];
+        let table = || self.table(number);
+        let text = || match self.names.get(object as usize) {
+            Some(name) => Cow::from(&**name),
+            None => Cow::from(format!("name {object}")),
+        };
         let named = |what: &str| match table() {
             Some(table) => Cow::from(format!("{what} {}", table.name)),
             None => Cow::from(what.to_owned()),
@@ -368,10 +373,10 @@ impl Timeline {
             TraceEvent::Item => named(ITEMS.get(object as usize).copied().unwrap_or("item")),
             TraceEvent::Submit => named("submit to"),
             TraceEvent::Park => named("park"),
-            TraceEvent::SpanBegin | TraceEvent::Mark | TraceEvent::Device => match self.names.get(object as usize) {
-                Some(name) => Cow::from(&**name),
-                None => Cow::from(format!("name {object}")),
-            },
+            TraceEvent::SpanBegin | TraceEvent::Mark | TraceEvent::Device => text(),
+            TraceEvent::Memory => Cow::from(format!("memory of {}", text())),
+            TraceEvent::Make if number == u32::from(COMPILED) => Cow::from(format!("compile {}", text())),
+            TraceEvent::Make => Cow::from(format!("make {}", text())),
             TraceEvent::Region => Cow::from("region"),
             TraceEvent::Help => Cow::from("help in a region"),
             TraceEvent::Ask => Cow::from("asks for a helper"),
@@ -401,6 +406,8 @@ impl Timeline {
             TraceEvent::Region | TraceEvent::Help => "region",
             TraceEvent::SpanBegin | TraceEvent::Mark => "host",
             TraceEvent::Device => "device",
+            TraceEvent::Memory => "memory",
+            TraceEvent::Make => "kernel",
             TraceEvent::Failure | TraceEvent::Cancel => "end",
             _ => "schedule",
         }
@@ -454,6 +461,15 @@ impl Timeline {
         Ok(arrows)
     }
 
+    /// The changes of engines' memory, in the order of time.
+    pub fn memory(&self) -> Result<Vec<TraceSpan>> {
+        let all = || self.instants.iter().filter(|instant| instant.event == TraceEvent::Memory);
+        let mut changes = room(all().count())?;
+        changes.extend(all().copied());
+        changes.sort_unstable_by_key(|change| (change.begin_ns, change.thread, change.place));
+        Ok(changes)
+    }
+
     /// The spans of one thread.
     pub fn of_thread(&self, thread: usize) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
         let of = |list: &[TraceSpan]| {
@@ -468,8 +484,8 @@ impl Timeline {
 const ITEMS: [&str; 4] = ["work on", "function on", "event of", "wait of"];
 
 fn takes_time(event: TraceEvent) -> bool {
-    use TraceEvent::{Device, Help, Item, Node, Region, Round, Stay};
-    matches!(event, Node | Round | Stay | Item | Region | Help | Device)
+    use TraceEvent::{Device, Help, Item, Make, Node, Region, Round, Stay};
+    matches!(event, Node | Round | Stay | Item | Region | Help | Make | Device)
 }
 
 fn turns(logs: &[Log]) -> Result<Vec<IterationMark>> {

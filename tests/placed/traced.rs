@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use weir_core::base::Ref;
 use weir_core::engine::Engine;
 use weir_core::graph::{CompileOptions, Program, RunOptions};
-use weir_core::trace::{Filter, Settings, Timeline, Trace, TraceEvent, TraceSpan};
+use weir_core::trace::{Filter, PathPart, Settings, Timeline, Trace, TraceEvent, TraceSpan, analysis_of};
 
 const KERNEL_NS: u64 = 300_000;
 const CHAINS: usize = 2;
@@ -94,6 +94,14 @@ fn each_launch_and_copy_is_there_once() {
             span.length_ns() + 2 * span.ready_ns + 1000 >= KERNEL_NS,
             "a kernel that takes less than its time: {span:?}"
         );
+    }
+    // The run waits for the device, and its path says so.
+    for run in &timeline.runs {
+        let told = analysis_of(&timeline, run.frame).unwrap().expect("a run whose records are all there");
+        assert_eq!(told.shares.sum(), told.threads * told.wall_ns());
+        assert_eq!(PathPart::ALL.iter().map(|&part| told.on_path(part)).sum::<u64>(), told.wall_ns());
+        let on_device = told.on_path(PathPart::Device).min(told.shares.device);
+        assert!(on_device >= KERNEL_NS, "{:?}, {on_device} ns on the path", told.shares);
     }
     let bytes = on_devices(&timeline).into_iter().filter(|span| span.number == 4).count();
     assert_eq!(bytes, 2 * RUNS, "copies say how many bytes they are");

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::sync::OnceLock;
-use crate::trace::{NONE, Traces};
+use crate::trace::{HELPER, NONE, Traces};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How a thread came into a run, as in records.
@@ -15,7 +15,7 @@ pub(in crate::graph) enum Carrier {
     Independent,
     /// One of several: the thread that opened the run, one that the pool has sent, or one that waits for the run.
     Caller,
-    Helper,
+    Helper = HELPER,
     Visitor,
 }
 

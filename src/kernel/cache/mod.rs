@@ -48,6 +48,7 @@ use super::Kernel;
 use crate::base::{Error, Result};
 use crate::memory::heap;
 use crate::sync::{Global, OnceLock, Promise, ambient};
+use crate::trace;
 use std::sync::Arc;
 use table::{CachedKernel, LruTable};
 
@@ -102,10 +103,13 @@ pub static CACHE: KernelCache = KernelCache::new(from_environment);
 /// This kernel, or one created before with the same key.
 pub fn shared(key: &KernelKey, kernel: impl Kernel + 'static) -> Result<Arc<dyn Kernel>> {
     let mut kernel = Some(kernel);
-    CACHE.get(key, &|| ambient::depth() == 0, &mut || match kernel.take() {
-        Some(kernel) => Ok(Arc::new(kernel)),
-        None => Err(Error::internal("a kernel that is built twice")),
-    })
+    let mut build = || -> Result<Arc<dyn Kernel>> {
+        match kernel.take() {
+            Some(kernel) => Ok(Arc::new(kernel)),
+            None => Err(Error::internal("a kernel that is built twice")),
+        }
+    };
+    CACHE.get(key, &|| ambient::depth() == 0, &mut || trace::made(0, &mut build, |kernel| kernel.name().to_owned()))
 }
 
 fn from_environment() -> Result<usize> {
