@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """trace_readers.py <trace_files> <folder> <reader>
 
-Traces in the hands of readers that know nothing of weir: an HTML parser and a browser's engine for the page, pprof, the
-messages of Perfetto. Each tells what it found, which is compared with the spans in the JSON of Chrome's format.
+Traces in the hands of readers that know nothing of weir: an HTML parser, a script engine and a browser for the page,
+pprof, the messages of Perfetto, Perfetto's trace_processor. Each tells what it found, which is compared with the spans
+in the JSON of Chrome's format. What pip brings stays in the folder.
 """
 
 import base64
@@ -19,9 +20,15 @@ import sys
 import tempfile
 import venv
 
+import trace_sql
+
 WEIRD = ["</script><script>alert(1)</script>", 'a "quoted" \\ name', "<!-- & &amp; -->", "tabs\tand\nlines", "été 水",
-         "{{analysis}}"]
+         "{{analysis}}", "</script><b>"]
 RUNS = 20
+# Traces that are small enough for readers that take their time.
+SMALL = ["trace", "loops", "region", "failed", "marks", "full", "last", "open", "node", "one", "none"]
+PAGES = []
+read_pixels = None
 
 
 def skip(why):
@@ -106,10 +113,15 @@ def read_page(folder):
     print(f"{len(begins)} spans in {len(text)} bytes; {len(streams)} streams")
 
 
-def read_page_runs(folder):
+def find_node():
     node = shutil.which("node") or shutil.which("nodejs")
     if node is None:
         skip("there is no node (package nodejs)")
+    return node
+
+
+def read_page_runs(folder):
+    node = find_node()
     subprocess.run([node, pathlib.Path(__file__).with_name("trace_page.js"), folder / "trace.html"], check=True)
 
 
@@ -205,17 +217,27 @@ def read_perfetto(folder, own):
     print(f"{sum(found.values())} slices, {len(begun)} flows, {len(trace.packet)} packets")
 
 
+def read_sql(folder, place):
+    why = trace_sql.read(find_node(), place, folder, SMALL)
+    if why is not None:
+        skip(why)
+
+
 def main():
     program, place, reader = sys.argv[1:]
+    place = pathlib.Path(place)
     if reader == "perfetto-here":
-        return read_perfetto(pathlib.Path(place), None)
+        return read_perfetto(place, None)
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([program, folder], check=True)
+        cases = {"sql": SMALL, "pixels": PAGES}.get(reader, ["trace"])
+        subprocess.run([program, folder, *cases], check=True)
         folder = pathlib.Path(folder)
         if reader == "perfetto":
-            read_perfetto(folder, pathlib.Path(place) / "perfetto-env")
+            read_perfetto(folder, place / "perfetto-env")
+        elif reader == "sql":
+            read_sql(folder, place)
         else:
-            {"page": read_page, "page_runs": read_page_runs, "pprof": read_pprof}[reader](folder)
+            {"page": read_page, "page_runs": read_page_runs, "pixels": read_pixels, "pprof": read_pprof}[reader](folder)
 
 
 main()
