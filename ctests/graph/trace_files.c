@@ -4,8 +4,8 @@
  *
  * Writes traces in all formats, <folder>/<case>.<format>, for readers of these formats (scripts/trace_readers.py):
  *
- *   trace   nodes at once on three threads, names that would break a page or a JSON that took them as they are, streams,
- *           and spans of the host's own
+ *   trace   nodes at once on three threads, a stream, spans of the host's own, and names that would break a page or a
+ *           JSON that took them as they are
  *   loops   a loop in a loop
  *   region  a kernel whose loop threads share
  *   failed  a run that fails, one that is cancelled, and one that ends well
@@ -72,7 +72,7 @@ static int32_t busy(void *arg) {
     return WEIR_OK;
 }
 
-/* Two nodes that wait for each other, so that two threads have nodes. Not for ever: the test is not of that. */
+/* Two nodes that wait for each other, so that two threads have nodes; not for ever. */
 static atomic_int met;
 
 static int32_t meet(void *arg) {
@@ -98,7 +98,10 @@ static void write_trace(void) {
         CHECK_OK(weir_graph_add_control_edge(graph, first, node));
         CHECK_OK(weir_graph_add_control_edge(graph, node, last));
     }
-    weir_program *program = compile(graph, engine);
+    /* No run is tried on one thread. */
+    const weir_compile_options shared = {.struct_size = sizeof shared, .hop_ns = 1000};
+    weir_program *program = NULL;
+    CHECK_OK(weir_graph_compile(graph, &engine, 1, &shared, &program));
     weir_graph_destroy(graph);
     for (int i = 0; i < RUNS; i++) run(program, i % 2 == 0 ? NULL : stream);
     weir_program_release(program);

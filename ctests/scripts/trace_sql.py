@@ -93,6 +93,13 @@ def ns(microseconds):
     return int(decimal.Decimal(microseconds) * 1000)
 
 
+def differences(there, here):
+    """What two collections do not have in common, the first few of each."""
+    there, here = (list(one.items() if isinstance(one, dict) else one) for one in (there, here))
+    only = [[one for one in mine if one not in others][:4] for mine, others in ((there, here), (here, there))]
+    return f"it says {only[0]}, but {only[1]} is there"
+
+
 class Known:
     """What the other formats say of the same trace."""
 
@@ -173,7 +180,8 @@ class Known:
                                      {end: count for end, count in ends.items() if count > 0})
         statistics = [f"{name} ({severity}) is {value}" for name, severity, value in found["stats"]
                       if name not in HARMLESS]
-        return statistics + [f"{what}: {there}, but {here}" for what, (there, here) in pairs.items() if there != here]
+        return statistics + [f"{what}: {differences(there, here)}" for what, (there, here) in pairs.items()
+                             if there != here]
 
 
 # ---- Broken traces: what goes wrong in a file is seen ----
@@ -263,5 +271,5 @@ def read(node, place, folder, cases):
     for (what, _, expected), found in zip(bad, told[len(cases):]):
         complaints = known.complaints(found)
         assert any(text.startswith(expected) for text in complaints), f"a trace {what} is not found out: {complaints}"
-        print(f"a trace {what}: {complaints[0][:100]}")
+        print(f"a trace {what}: {complaints[0][:120]}")
     return None
