@@ -70,6 +70,11 @@ const all = (data, read) => {
 
 // ---- trace_processor, in a room of its own that looks like a worker of a browser ----
 
+// Of the messages in protos/perfetto/trace_processor: the kinds of requests. Of answers 5 is a fatal error, 201 that to
+// APPEND, and 203 a part of a query's: columns 1, error 2, and batches 3 of cells with their kinds 1, integers 2,
+// doubles 3 and texts 5.
+const APPEND = 1, FINALIZE = 2, QUERY = 3;
+
 class TraceProcessor {
   constructor() {
     this.answers = [];
@@ -108,29 +113,26 @@ class TraceProcessor {
     for (const [, answer] of new Reader(data).fields()) yield new Map(new Reader(answer).fields());
   }
 
-  // Sends a request and gives the field of its answer, as bytes.
-  async ask(request, fill, field) {
+  // Sends a request, and gives that field of its first answer, as bytes. The answers are there when it returns.
+  ask(request, fill, field) {
     const fields = [number(1, this.asked++), number(2, request), ...fill];
     this.port.onmessage({ data: new this.Bytes(bytes(1, Buffer.concat(fields))) });
     const answer = this.answers.shift();
     assert(answer && !answer.has(5), `no answer, or a fatal one: ${answer && answer.get(5)} ${this.said.join("\n")}`);
-    return field === undefined ? null : answer.get(field);
+    return answer.get(field);
   }
 
-  async load(file) {
-    const data = fs.readFileSync(file);
-    const told = new Map(new Reader(await this.ask(1, [bytes(101, data)], 201)).fields());
+  load(file) {
+    const told = new Map(new Reader(this.ask(APPEND, [bytes(101, fs.readFileSync(file))], 201)).fields());
     if (told.has(2)) throw new Error(String(told.get(2)));
-    await this.ask(2, []);
+    this.ask(FINALIZE, []);
   }
 
-  async query(sql) {
-    const answers = [];
-    let data = await this.ask(3, [bytes(103, bytes(1, Buffer.from(sql)))], 203);
-    answers.push(data);
+  query(sql) {
+    const answers = [this.ask(QUERY, [bytes(103, bytes(1, Buffer.from(sql)))], 203)];
     while (this.answers.length > 0) answers.push(this.answers.shift().get(203));
     const columns = [], cells = [];
-    for (data of answers) {
+    for (const data of answers) {
       for (const [field, value] of new Reader(data).fields()) {
         if (field === 1) columns.push(String(value));
         if (field === 2) throw new Error(`${value}: ${sql}`);
@@ -153,11 +155,12 @@ async function main() {
   const told = [];
   for (const trace of traces) {
     const processor = new TraceProcessor();
+    // It has begun when its promises have been kept.
     await new Promise((resolve) => setTimeout(resolve));
     const found = {};
     try {
-      await processor.load(trace);
-      for (const [name, sql] of Object.entries(queries)) found[name] = await processor.query(sql);
+      processor.load(trace);
+      for (const [name, sql] of Object.entries(queries)) found[name] = processor.query(sql);
     } catch (error) {
       found.error = error.message;
     }
