@@ -315,7 +315,8 @@ class Shown {
     for (const row of rows.values()) {
       let free = box.x + this.left;
       for (const span of row) {
-        const y = box.y + this.tops[span.lane] + span.depth * ROW + 2;
+        // Above its name.
+        const y = box.y + this.tops[span.lane] + span.depth * ROW + 1;
         const x = Math.max(this.x(span.begin), box.x + this.left), right = Math.min(this.x(span.end), this.right);
         if (y + ROW > HEIGHT || right < box.x + this.left || x > this.right) continue;
         // An axis may be there.
@@ -331,7 +332,7 @@ class Shown {
         assert(alike >= LEAST[span.category],
           `${what}: ${span.name} from ${x} to ${right} at ${y} has its colour in ${alike} of its pixels`);
         if (right - x > 40) {
-          const written = picture.share(this.colours.ink, Math.ceil(x), y, Math.floor(right), y + ROW - 4, 60);
+          const written = picture.share(this.colours.ink, Math.ceil(x), y, Math.floor(right), y + ROW - 3, 60);
           assert(written > 0, `${what}: ${span.name} is not written where it is`);
         }
         checked++;
@@ -368,7 +369,7 @@ class Shown {
         }
       }
       if (part.part !== this.trace.numbers.parts[0]) continue;
-      const y = box.y + this.tops[part.thread] + part.depth * ROW + ROW - 4;
+      const y = box.y + this.tops[part.thread] + part.depth * ROW + ROW - 3;
       if (last !== null) {
         const steps = Math.ceil(2 * Math.hypot(x - last.x, y - last.y));
         for (let i = 0; i <= steps; i++) {
@@ -392,6 +393,11 @@ class Shown {
 async function drawsPath(tab, wanted) {
   const isOn = await tab.tell("byId('draws_path').checked");
   if (isOn !== wanted) await tab.tell("byId('draws_path').click()");
+}
+
+// Zooms until a span takes a fifth of the width.
+function closeTo(tab, span) {
+  return tab.tell(`show(${span.begin - 2 * lengthOf(span)}, ${span.end + 2 * lengthOf(span)})`);
 }
 
 // When the page is made to draw something wrong, a check has to say so.
@@ -427,7 +433,7 @@ async function wholePage(browser, trace) {
       if (!other || lengthOf(span) > lengthOf(other)) longest.set(span.lane, span);
     }
     for (const [lane, span] of longest) {
-      await tab.tell(`show(${span.begin - 2 * lengthOf(span)}, ${span.end + 2 * lengthOf(span)})`);
+      await closeTo(tab, span);
       found.push((await Shown.of(tab, trace, `lane-${lane}`)).checkSpans());
       assert(found[found.length - 1].lanes.has(lane), `no node in lane ${lane}`);
     }
@@ -441,10 +447,10 @@ async function wholePage(browser, trace) {
   assert.deepStrictEqual(await tab.tell("['b', 'i', 'script'].map((tag) => document.querySelectorAll(tag).length)"),
     [0, 0, 6]);
   assert(await tab.tell("byId('tables').textContent.includes('</script><b>')"));
-  // A pointer over a node is told its name. The longest one takes a fifth of the width.
+  // A pointer over a node is told its name.
   const long = trace.spans.filter(({ category }) => category === "node")
     .reduce((a, b) => (lengthOf(b) > lengthOf(a) ? b : a));
-  await tab.tell(`show(${long.begin - 2 * lengthOf(long)}, ${long.end + 2 * lengthOf(long)}); draw()`);
+  await closeTo(tab, long);
   const shown = await Shown.of(tab, trace, "long");
   await tab.ask("Input.dispatchMouseEvent", { type: "mouseMoved", x: (shown.x(long.begin) + shown.x(long.end)) / 2,
     y: shown.box.y + shown.tops[long.lane] + long.depth * ROW + 5 });
@@ -479,10 +485,16 @@ async function smallPage(browser, trace, scheme, spans) {
   assert.strictEqual(shown.spans, spans);
   shown.checkGround();
   shown.checkNames();
-  const { checked } = shown.checkSpans();
-  assert(checked >= Math.min(spans, 1), `${trace.name}: its span is not there`);
+  let { checked } = shown.checkSpans();
+  for (const span of trace.spans) {
+    await closeTo(tab, span);
+    const close = (await Shown.of(tab, trace, "close")).checkSpans();
+    assert(close.names.has(span.name), `${trace.name}: ${span.name} is not there`);
+    checked += close.checked;
+  }
   if (trace.numbers.runs.length > 0) {
     await drawsPath(tab, true);
+    await tab.tell("byId('fit').click()");
     (await Shown.of(tab, trace, "path")).checkPath();
   }
   tab.checkQuiet(trace.page);
