@@ -68,7 +68,7 @@ const all = (data, read) => {
   return values;
 };
 
-// ---- trace_processor, in a room of its own that looks like a worker of a browser ----
+// ---- trace_processor, in a context of its own that looks like a worker of a browser ----
 
 // Of the messages in protos/perfetto/trace_processor: the kinds of requests. Of answers 5 is a fatal error, 201 that to
 // APPEND, and 203 a part of a query's: columns 1, error 2, and batches 3 of cells with their kinds 1, integers 2,
@@ -88,24 +88,24 @@ class TraceProcessor {
         this.response = data.buffer.slice(data.byteOffset, data.byteOffset + data.length);
       }
     }
-    const room = {
+    const context = {
       console: { log: say, warn: say, error: say }, WorkerGlobalScope: class {}, XMLHttpRequest: File,
       TextDecoder, TextEncoder, performance, setTimeout, clearTimeout, crypto: globalThis.crypto,
       location: { href: "engine_bundle.js" },
     };
-    room.self = room;
-    vm.createContext(room);
-    this.Bytes = vm.runInContext("Uint8Array", room);
+    context.self = context;
+    vm.createContext(context);
+    this.Bytes = vm.runInContext("Uint8Array", context);
     // The engine tries a module of nothing but a large memory. Told that there is none, it is the same on each Node.
     vm.runInContext(`const Whole = WebAssembly.Module;
       WebAssembly.Module = function (code) {
         const first = 8, memory = 5;
         if (code[first] === memory) throw new Error("no large memory");
         return new Whole(code);
-      };`, room);
-    bundle.runInContext(room);
+      };`, context);
+    bundle.runInContext(context);
     this.port = { postMessage: (data) => this.answers.push(...this.answersIn(data)) };
-    room.self.onmessage({ data: this.port });
+    context.self.onmessage({ data: this.port });
     this.asked = 0;
   }
 
