@@ -43,7 +43,7 @@ class Canvas2d {
     this.finite(x, y);
     assert.strictEqual(typeof text, "string");
     assert(!/NaN|undefined/.test(text), text);
-    this.texts.push(text);
+    this.texts.push({ text, y });
   }
   beginPath() { this.last = null; }
   moveTo(x, y) {
@@ -154,6 +154,9 @@ function checkDrawing(what, fewest = 6) {
     assert(x >= LEFT - 1 && x + width <= 1001, `${what}: a rectangle from ${x}, ${width} wide`);
     assert(y >= 0 && y + height <= parseFloat(canvas.style.height), `${what}: a rectangle at ${y}, ${height} high`);
   }
+  // However close: no two times of the axis read the same.
+  const times = context.texts.filter(({ y }) => y === 22 - 9).map(({ text }) => text);
+  assert(times.length > 2 && new Set(times).size === times.length, `${what}: an axis of ${times}`);
 }
 
 // The lane of the path: what is drawn there from left to right.
@@ -221,6 +224,7 @@ assert(lanes.size > drawn.lanes.filter((lane) => lane.depth > 0).length, "a lane
 for (const name of ["f", "ArrowLeft", "ArrowRight", "w", "s", "+", "-", "0", "f"]) {
   step(`key ${name}`, () => key(name), name === "f" || name === "0" ? 6 : 0);
 }
+step("as close as it goes", () => { for (let i = 0; i < 40; i++) key("+"); });
 key("f");
 settle();
 // A pointer over each rectangle of a node tells what it is; a click marks it, a double click fits it.

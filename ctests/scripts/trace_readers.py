@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """trace_readers.py <trace_files> <folder> <reader>
 
-Traces in the hands of readers that know nothing of weir: an HTML parser and a browser's engine for the page, pprof, the
-messages of Perfetto. Each tells what it found, which is compared with the spans in the JSON of Chrome's format.
+Traces in the hands of readers that know nothing of weir: an HTML parser, a script engine and a browser for the page,
+pprof, the messages of Perfetto, Perfetto's trace_processor. Each tells what it found, which is compared with the spans
+in the JSON of Chrome's format. What pip brings stays in the folder.
 """
 
 import base64
@@ -19,9 +20,16 @@ import sys
 import tempfile
 import venv
 
+import trace_sql
+
 WEIRD = ["</script><script>alert(1)</script>", 'a "quoted" \\ name', "<!-- & &amp; -->", "tabs\tand\nlines", "été 水",
-         "{{analysis}}"]
+         "{{analysis}}", "</script><b>"]
 RUNS = 20
+# Traces that are small enough for readers that take their time.
+SMALL = ["trace", "loops", "region", "failed", "marks", "full", "last", "open", "node", "one", "none"]
+# Those whose pages are looked at in a browser.
+PAGES = ["trace", "none", "one", "node", "many"]
+BROWSERS = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"]
 
 
 def skip(why):
@@ -29,9 +37,9 @@ def skip(why):
     sys.exit(0)
 
 
-def spans(folder):
-    """The spans of the trace, as (name, category, length in ns, arguments)."""
-    events = json.loads((folder / "trace.chrome").read_text())["traceEvents"]
+def spans(folder, case="trace"):
+    """The spans of a trace, as (name, category, length in ns, arguments)."""
+    events = json.loads((folder / f"{case}.chrome").read_text())["traceEvents"]
     return [(e["name"], e["cat"], round(e["dur"] * 1000), e["args"]) for e in events if e["ph"] == "X"]
 
 
@@ -106,11 +114,31 @@ def read_page(folder):
     print(f"{len(begins)} spans in {len(text)} bytes; {len(streams)} streams")
 
 
-def read_page_runs(folder):
+def find_node():
     node = shutil.which("node") or shutil.which("nodejs")
     if node is None:
         skip("there is no node (package nodejs)")
+    return node
+
+
+def read_page_runs(folder):
+    node = find_node()
     subprocess.run([node, pathlib.Path(__file__).with_name("trace_page.js"), folder / "trace.html"], check=True)
+
+
+def find_browser():
+    for name in BROWSERS:
+        found = shutil.which(name)
+        # A snap does not see files of others. What only asks for one fails.
+        if found and not found.startswith("/snap/"):
+            if subprocess.run([found, "--version"], capture_output=True).returncode == 0:
+                return found
+    skip("there is no Chromium (package chromium)")
+
+
+def read_pixels(folder):
+    script = pathlib.Path(__file__).with_name("trace_pixels.js")
+    subprocess.run([find_node(), script, find_browser(), folder], check=True)
 
 
 def read_pprof(folder):
@@ -159,24 +187,34 @@ def read_perfetto(folder, own):
             skip("Python has no package perfetto, and pip cannot bring it")
         subprocess.run([python, __file__, "-", folder, "perfetto-here"], check=True)
         return
-    trace = Trace()
-    trace.ParseFromString((folder / "trace.perfetto").read_bytes())
+    for case in SMALL:
+        trace = Trace()
+        trace.ParseFromString((folder / f"{case}.perfetto").read_bytes())
+        slices, flows = read_messages(trace, TrackEvent)
+        known = collections.Counter((name, length) for name, _, length, _ in spans(folder, case))
+        assert slices == known, (case, slices - known, known - slices)
+        assert flows > 0 or case != "trace"
+        print(f"{case}: {sum(slices.values())} slices, {flows} flows, {len(trace.packet)} packets")
 
-    def unknown(message, path):
-        """Nothing is in the file that the messages do not have."""
-        assert message.ByteSize() == len(message.SerializeToString())
-        from google.protobuf import unknown_fields
-        assert len(unknown_fields.UnknownFieldSet(message)) == 0, path
-        for field, value in message.ListFields():
-            # By its values: a list of messages, or one.
-            for one in value if hasattr(value, "__iter__") and not isinstance(value, (str, bytes)) else [value]:
-                if hasattr(one, "ListFields"):
-                    unknown(one, f"{path}.{field.name}")
 
+def check_known(message, path):
+    """Nothing is in the file that the messages do not have."""
+    from google.protobuf import unknown_fields
+    assert message.ByteSize() == len(message.SerializeToString())
+    assert len(unknown_fields.UnknownFieldSet(message)) == 0, path
+    for field, value in message.ListFields():
+        # By its values: a list of messages, or one.
+        for one in value if hasattr(value, "__iter__") and not isinstance(value, (str, bytes)) else [value]:
+            if hasattr(one, "ListFields"):
+                check_known(one, f"{path}.{field.name}")
+
+
+def read_messages(trace, TrackEvent):
+    """The slices of threads, as names and lengths, and how many flows there are."""
     found, open_ = collections.Counter(), collections.defaultdict(list)
     names, threads, tracks, clocks, begun, ended = {}, {}, {}, {}, set(), set()
     for packet in trace.packet:
-        unknown(packet, "packet")
+        check_known(packet, "packet")
         sequence = packet.trusted_packet_sequence_id
         if packet.HasField("track_descriptor") and packet.track_descriptor.HasField("thread"):
             threads[packet.track_descriptor.uuid] = packet.track_descriptor.thread.thread_name
@@ -199,23 +237,31 @@ def read_perfetto(folder, own):
             name, begin = open_[track].pop()
             if track in threads:
                 found[name, clocks[sequence] - begin] += 1
-    assert not any(open_.values()) and begun == ended and len(begun) > 0
-    known = collections.Counter((name, length) for name, _, length, _ in spans(folder))
-    assert found == known, (found - known, known - found)
-    print(f"{sum(found.values())} slices, {len(begun)} flows, {len(trace.packet)} packets")
+    assert not any(open_.values()) and begun == ended
+    return found, len(begun)
+
+
+def read_sql(folder, place):
+    why = trace_sql.read(find_node(), place, folder, SMALL)
+    if why is not None:
+        skip(why)
 
 
 def main():
     program, place, reader = sys.argv[1:]
+    place = pathlib.Path(place)
     if reader == "perfetto-here":
-        return read_perfetto(pathlib.Path(place), None)
+        return read_perfetto(place, None)
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([program, folder], check=True)
+        cases = {"perfetto": SMALL, "sql": SMALL, "pixels": PAGES}.get(reader, ["trace"])
+        subprocess.run([program, folder, *cases], check=True)
         folder = pathlib.Path(folder)
         if reader == "perfetto":
-            read_perfetto(folder, pathlib.Path(place) / "perfetto-env")
+            read_perfetto(folder, place / "perfetto-env")
+        elif reader == "sql":
+            read_sql(folder, place)
         else:
-            {"page": read_page, "page_runs": read_page_runs, "pprof": read_pprof}[reader](folder)
+            {"page": read_page, "page_runs": read_page_runs, "pixels": read_pixels, "pprof": read_pprof}[reader](folder)
 
 
 main()

@@ -120,8 +120,9 @@ want_test_tools() {
     want_commands valgrind=valgrind pkg-config=pkg-config python3=python3 doxygen=doxygen dot=graphviz \
         clang=clang clang++=clang llvm-symbolizer=llvm readelf=binutils abidw=abigail-tools abidiff=abigail-tools \
         diff=diffutils gzip=gzip tar=tar node=nodejs
+    want_browser
     want_both_mpis
-    # ctests/scripts/ranks_ulfm.sh asks pip for another MPI.
+    # ctests/scripts/ranks_ulfm.sh and trace_readers.py ask pip for another MPI and for readers of traces.
     want python3-venv "Python's venv with pip" python3 -c 'import ensurepip'
     want_header tbb/task_arena.h libtbb-dev
     want_header unsupported/Eigen/CXX11/ThreadPool libeigen3-dev -I/usr/include/eigen3
@@ -131,6 +132,16 @@ want_test_tools() {
     done
     # The tests use whichever Python has them: find_python.
     want "python3-numpy python3-cffi" "NumPy and cffi for one and the same Python" find_python numpy, cffi
+}
+
+# Pages of traces are looked at in it. Ubuntu has Chromium as a snap only, which sees no files of tests: there the test
+# takes a browser that the user has installed otherwise, or is skipped.
+want_browser() {
+    finds_browser || grep -qs '^ID=ubuntu' /etc/os-release || want_commands chromium=chromium
+}
+
+finds_browser() {
+    have chromium || have chromium-browser || have google-chrome-stable || have google-chrome
 }
 
 # The MPIs that the programs of several ranks are run with.
