@@ -1,6 +1,7 @@
 //! An operation under way.
 #![forbid(unsafe_code)]
 
+use super::lanes::TracedOperation;
 use super::request::Request;
 use super::transport::{Token, Transport, TransportFailure};
 use crate::base::Result;
@@ -15,6 +16,7 @@ pub struct Active {
     pub since_ns: u64,
     /// Its number among the collectives; 0 for a message.
     pub sequence: u64,
+    pub traced: Option<TracedOperation>,
 }
 
 impl Active {

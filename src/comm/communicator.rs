@@ -14,6 +14,7 @@
 
 use super::active::Active;
 use super::inquiry::Inquiry;
+use super::lanes::Lanes;
 use super::message::{self, ControlMessage, PeerReports};
 use super::options::{CommFigures, CommOptions};
 use super::request::Request;
@@ -64,6 +65,7 @@ struct TransportDriver {
     over: Vec<Completion>,
     /// Requests whose memory the transport may still use.
     lost: Vec<Arc<Request>>,
+    lanes: Lanes,
 }
 
 pub struct Communicator {
@@ -125,6 +127,7 @@ impl Communicator {
                 heard: PeerReports::new(size),
                 over: Vec::new(),
                 lost: Vec::new(),
+                lanes: Lanes::default(),
             }),
             dead: OnceLock::new(),
             owner: AtomicUsize::new(0),
@@ -426,7 +429,11 @@ impl TransportDriver {
                 send(comm, next, &own)?;
                 self.heard.begun(sequence, &request.label, message::digest(&request.wanted));
             }
-            let mut active = Active { request, phase: 0, tokens: SmallVec::new(), since_ns: now_ns(), sequence };
+            let traces = request.take_traces();
+            let traced =
+                traces.and_then(|traces| self.lanes.begin(&comm.label(), traces, &request.label, request.bytes()));
+            let since_ns = now_ns();
+            let mut active = Active { request, phase: 0, tokens: SmallVec::new(), since_ns, sequence, traced };
             let started = active.start_phase(&*comm.transport);
             self.active.push(active);
             started?;
@@ -468,12 +475,19 @@ impl TransportDriver {
                 continue;
             }
             let over = self.active.remove(at);
+            self.trace_end(&over, false);
             self.end(comm, &over.request, Ok(()), false);
             *moved = true;
             self.inquiry = None;
             self.begin(comm)?;
         }
         Ok(())
+    }
+
+    fn trace_end(&mut self, active: &Active, failed: bool) {
+        if let Some(traced) = &active.traced {
+            self.lanes.end(traced, active.since_ns, failed);
+        }
     }
 
     fn end(&mut self, comm: &Communicator, request: &Arc<Request>, result: Result<()>, is_lost: bool) {
@@ -565,6 +579,7 @@ impl TransportDriver {
     fn end_all(&mut self, comm: &Communicator, error: &Error) {
         let is_lost = !comm.info.has(Flag::WEIR_COMM_ABORT_RELEASES);
         for active in std::mem::take(&mut self.active) {
+            self.trace_end(&active, true);
             self.end(comm, &active.request, Err(error.clone()), is_lost);
             if is_lost {
                 comm.lost_bytes.fetch_add(active.request.bytes() as u64, Relaxed);

@@ -14,6 +14,7 @@ pub mod conformance;
 pub mod host;
 mod inquiry;
 pub mod kernel;
+mod lanes;
 pub mod local;
 pub mod message;
 mod options;

@@ -19,6 +19,7 @@ use crate::comm::reduce::fold;
 use crate::kernel::{Completion, KernelContext, Outputs, Rest, Stop};
 use crate::memory::{MemoryBlock, View};
 use crate::sync::Mutex;
+use crate::trace::KeptTraces;
 use std::sync::{Arc, Weak};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,8 @@ struct Fate {
     result: Result<()>,
     completion: Option<Completion>,
     stop: Option<Arc<Stop>>,
+    /// Of what has submitted it.
+    traces: Option<KeptTraces>,
 }
 
 /// Requests of one kernel that are not in use.
@@ -68,7 +71,8 @@ fn misused(stage: Stage) -> Error {
 
 impl Request {
     pub fn new(wanted: Wanted, label: String, procedure: Procedure, home: &Arc<SpareRequests>) -> Arc<Request> {
-        let fate = Fate { stage: Stage::Idle, values: None, result: Ok(()), completion: None, stop: None };
+        let fate =
+            Fate { stage: Stage::Idle, values: None, result: Ok(()), completion: None, stop: None, traces: None };
         Arc::new(Request { wanted, label, procedure, fate: Mutex::new(fate), home: Arc::downgrade(home) })
     }
 
@@ -133,7 +137,13 @@ impl Request {
             return Err(misused(fate.stage));
         }
         (fate.stage, fate.result) = (Stage::Open, Ok(()));
+        fate.traces = KeptTraces::of_thread();
         Ok(())
+    }
+
+    /// The traces that it is of, once.
+    pub fn take_traces(&self) -> Option<KeptTraces> {
+        self.fate.lock().traces.take()
     }
 
     /// This rank's part when the operations of a phase are over.

@@ -150,7 +150,7 @@ impl StreamTrack {
     fn enter(self: &Arc<Self>, traces: &KeptTraces) -> usize {
         let source: Weak<dyn Collect> = Arc::<StreamTrack>::downgrade(self);
         let mut state = self.state.lock();
-        state.track.get_or_insert_with(|| Track::new(&self.name)).enter(traces, &source);
+        state.track.get_or_insert_with(|| Track::new(&self.name)).enter(traces, Some(&source));
         state.under_way.len()
     }
 

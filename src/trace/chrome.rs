@@ -39,7 +39,7 @@ fn put(timeline: &Timeline, output: &mut TraceOutput<'_>, pid: u32, span: &Trace
     }
     let number = match span.event {
         TraceEvent::Node => "iteration",
-        TraceEvent::Device => "bytes",
+        TraceEvent::Device | TraceEvent::Comm => "bytes",
         _ => "number",
     };
     if span.number != NO_NUMBER {

@@ -300,14 +300,14 @@ fn put_drawn(timeline: &Timeline, output: &mut TraceOutput<'_>, streams: &[u32],
         let depth = depth(lane).filter(|span| span.lane as usize == lane).map_or(0, |span| span.depth + 1);
         let thread = timeline.threads.get(lane);
         let _ = match thread {
-            Some(thread) if thread.is_device => write!(output, "{{\"name\":\"{}\"", Quoted(&thread.name)),
+            Some(thread) if thread.is_track => write!(output, "{{\"name\":\"{}\"", Quoted(&thread.name)),
             Some(thread) => write!(output, "{{\"name\":\"{} {}\"", Quoted(&thread.name), thread.os_id),
             None => {
                 let stream = timeline.table(streams[lane - timeline.threads.len()]);
                 write!(output, "{{\"name\":\"{}\"", Quoted(stream.map_or("a stream", |table| &table.name)))
             }
         };
-        let _ = write!(output, ",\"is_thread\":{},\"depth\":{depth}}}", thread.is_some_and(|thread| !thread.is_device));
+        let _ = write!(output, ",\"is_thread\":{},\"depth\":{depth}}}", thread.is_some_and(|thread| !thread.is_track));
     });
     entry(output, "rows", "");
     let mut first = 0;

@@ -53,7 +53,7 @@ const OWN_CLOCK: u64 = 64;
 const PROCESS: u64 = 1;
 const RUNS: u64 = 2;
 const WORKING: u64 = 3;
-const DEVICES: u64 = 4;
+const TRACKS: u64 = 4;
 const FIRST_THREAD: u64 = 5;
 const MEMORY: u64 = 1 << 32;
 /// Sequences of packets.
@@ -73,8 +73,8 @@ const BYTES: u64 = 7;
 const CLOCK_ERROR: u64 = 8;
 
 /// Categories, by their interned names.
-const CATEGORIES: [&str; 10] =
-    ["node", "run", "stream", "region", "host", "end", "schedule", "device", "memory", "kernel"];
+const CATEGORIES: [&str; 11] =
+    ["node", "run", "stream", "region", "host", "end", "schedule", "device", "memory", "kernel", "comm"];
 
 /// Writes packets of one sequence.
 struct Sequence<'o, 'w> {
@@ -189,6 +189,7 @@ fn describe(event: &mut Message, timeline: &Timeline, span: &TraceSpan) {
                 annotate_text(event, ENGINE, engine);
             }
         }
+        TraceEvent::Comm => annotate(event, BYTES, u64::from(span.other)),
         TraceEvent::Stay => annotate(event, NODES, u64::from(span.other)),
         TraceEvent::Device => {
             if span.number != NO_NUMBER {
@@ -221,15 +222,15 @@ pub fn write(timeline: &Timeline, output: &mut TraceOutput<'_>) -> Result<()> {
     others.track(RUNS, |track| {
         track.text(2, "runs").varint(5, PROCESS);
     });
-    if timeline.threads.iter().any(|thread| thread.is_device) {
-        others.track(DEVICES, |track| {
-            track.text(2, "devices").varint(5, PROCESS);
+    if timeline.threads.iter().any(|thread| thread.is_track) {
+        others.track(TRACKS, |track| {
+            track.text(2, "devices and communicators").varint(5, PROCESS);
         });
     }
     for (number, thread) in (FIRST_THREAD..).zip(&timeline.threads) {
         others.track(number, |track| {
-            if thread.is_device {
-                track.text(2, &thread.name).varint(5, DEVICES);
+            if thread.is_track {
+                track.text(2, &thread.name).varint(5, TRACKS);
             } else {
                 track.varint(5, PROCESS).nested(4, |of| {
                     of.varint(1, pid).varint(2, thread.os_id).text(5, &thread.name);

@@ -61,9 +61,12 @@ pub enum TraceEvent {
     /// A device did a piece of work. On a track of its stream, with times in nanoseconds, not in ticks. `object`: its
     /// name; `other`: its bytes, if they are known; `ready`: how far the times may be off.
     Device,
+    /// An operation of a communicator, from its start to its end. On a track, in nanoseconds. `object`: its name;
+    /// `other`: its bytes.
+    Comm,
 }
 
-const EVENTS: [TraceEvent; 24] = [
+const EVENTS: [TraceEvent; 25] = [
     TraceEvent::Extend,
     TraceEvent::Node,
     TraceEvent::Round,
@@ -88,6 +91,7 @@ const EVENTS: [TraceEvent; 24] = [
     TraceEvent::Memory,
     TraceEvent::Make,
     TraceEvent::Device,
+    TraceEvent::Comm,
 ];
 
 impl TraceEvent {

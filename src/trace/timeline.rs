@@ -19,11 +19,11 @@ pub(super) fn room<T>(len: usize) -> Result<Vec<T>> {
     Ok(all)
 }
 
-/// A thread that has written, or a stream of a device.
+/// A thread that has written, or a track of what no thread does.
 pub struct TracedThread {
-    /// The system's number of the thread. For a stream of a device a number that no thread has.
+    /// The system's number of the thread. For a track a number that no thread has.
     pub os_id: u64,
-    pub is_device: bool,
+    pub is_track: bool,
     pub name: String,
     /// Records that are not here.
     pub lost: u64,
@@ -73,7 +73,7 @@ pub struct TraceSpan {
 
 pub const NO_NUMBER: u64 = u64::MAX;
 
-/// Numbers from here on are of streams of devices, not of threads.
+/// Numbers from here on are of tracks, not of threads.
 const FIRST_TRACK: u64 = 1 << 32;
 
 impl TraceSpan {
@@ -152,11 +152,11 @@ impl Timeline {
             records.retain(|record| record.begin <= stop);
             logs.push(Log { records });
             threads.push(match table_of(owner) {
-                None => TracedThread { os_id: owner, is_device: false, name, lost },
+                None => TracedThread { os_id: owner, is_track: false, name, lost },
                 Some(number) => {
                     let table = tables.iter().find(|table| table.number == number);
-                    let name = table.map_or_else(|| "a stream of a device".to_owned(), |table| table.name.clone());
-                    TracedThread { os_id: FIRST_TRACK + u64::from(number), is_device: true, name, lost }
+                    let name = table.map_or_else(|| "a track".to_owned(), |table| table.name.clone());
+                    TracedThread { os_id: FIRST_TRACK + u64::from(number), is_track: true, name, lost }
                 }
             });
         }
@@ -239,7 +239,7 @@ impl Timeline {
             let mut last_ns = self.begin_ns;
             for (place, record) in log.records.iter().enumerate() {
                 let is_span = takes_time(record.event);
-                let at_ns = |stamp| if record.event == TraceEvent::Device { stamp } else { scale.at_ns(stamp) };
+                let at_ns = |stamp| if is_in_ns(record.event) { stamp } else { scale.at_ns(stamp) };
                 let begin_ns = at_ns(record.begin);
                 let end_ns = if is_span { at_ns(record.begin.wrapping_add(record.length)) } else { begin_ns };
                 last_ns = last_ns.max(end_ns);
@@ -281,7 +281,9 @@ impl Timeline {
                         }
                     }
                     TraceEvent::Mark | TraceEvent::Memory => span.number = record.number(),
-                    TraceEvent::Device if record.other != NONE => span.number = u64::from(record.other),
+                    TraceEvent::Device | TraceEvent::Comm if record.other != NONE => {
+                        span.number = u64::from(record.other)
+                    }
                     TraceEvent::Item | TraceEvent::Submit => span.number = u64::from(record.other),
                     _ => {}
                 }
@@ -325,7 +327,9 @@ impl Timeline {
             TraceEvent::Stay => of(span.object, NONE),
             TraceEvent::Item => of(span.object, u32::from(span.carrier)),
             TraceEvent::Submit | TraceEvent::Park => of(span.object, NONE),
-            TraceEvent::SpanBegin | TraceEvent::Mark | TraceEvent::Device | TraceEvent::Memory => of(NONE, span.object),
+            TraceEvent::SpanBegin | TraceEvent::Mark | TraceEvent::Device | TraceEvent::Comm | TraceEvent::Memory => {
+                of(NONE, span.object)
+            }
             TraceEvent::Make => of(u32::from(span.carrier), span.object),
             _ => of(NONE, NONE),
         }
@@ -373,7 +377,7 @@ impl Timeline {
             TraceEvent::Item => named(ITEMS.get(object as usize).copied().unwrap_or("item")),
             TraceEvent::Submit => named("submit to"),
             TraceEvent::Park => named("park"),
-            TraceEvent::SpanBegin | TraceEvent::Mark | TraceEvent::Device => text(),
+            TraceEvent::SpanBegin | TraceEvent::Mark | TraceEvent::Device | TraceEvent::Comm => text(),
             TraceEvent::Memory => Cow::from(format!("memory of {}", text())),
             TraceEvent::Make if number == u32::from(COMPILED) => Cow::from(format!("compile {}", text())),
             TraceEvent::Make => Cow::from(format!("make {}", text())),
@@ -406,6 +410,7 @@ impl Timeline {
             TraceEvent::Region | TraceEvent::Help => "region",
             TraceEvent::SpanBegin | TraceEvent::Mark => "host",
             TraceEvent::Device => "device",
+            TraceEvent::Comm => "comm",
             TraceEvent::Memory => "memory",
             TraceEvent::Make => "kernel",
             TraceEvent::Failure | TraceEvent::Cancel => "end",
@@ -420,13 +425,15 @@ impl Timeline {
 
     /// One line about the trace for those who read a file.
     pub fn remark(&self) -> String {
-        let tracks = self.threads.iter().filter(|thread| thread.is_device).count();
+        let tracks = self.threads.iter().filter(|thread| thread.is_track).count();
+        let mut more = String::new();
+        if tracks > 0 {
+            more = format!(" and {tracks} tracks of devices and communicators");
+        }
         let off = self.spans.iter().filter(|span| span.event == TraceEvent::Device).map(|span| span.ready_ns).max();
-        let devices = off.map_or_else(String::new, |off| {
-            format!(" and {tracks} streams of devices, whose times are off by {off} ns at most")
-        });
+        let off = off.map_or_else(String::new, |off| format!(", times of devices to {off} ns"));
         format!(
-            "weir trace: {} spans of {} threads{devices}, {} records lost, clock {} to {} ns",
+            "weir trace: {} spans of {} threads{more}, {} records lost, clock {} to {} ns{off}",
             self.spans.len(),
             self.threads.len() - tracks,
             self.lost(),
@@ -483,9 +490,14 @@ impl Timeline {
 /// The kind of an item of a stream, by the carrier of its record.
 const ITEMS: [&str; 4] = ["work on", "function on", "event of", "wait of"];
 
+/// Whether its times are nanoseconds of the system's clock, not stamps.
+fn is_in_ns(event: TraceEvent) -> bool {
+    matches!(event, TraceEvent::Device | TraceEvent::Comm)
+}
+
 fn takes_time(event: TraceEvent) -> bool {
-    use TraceEvent::{Device, Help, Item, Make, Node, Region, Round, Stay};
-    matches!(event, Node | Round | Stay | Item | Region | Help | Make | Device)
+    use TraceEvent::{Comm, Device, Help, Item, Make, Node, Region, Round, Stay};
+    matches!(event, Node | Round | Stay | Item | Region | Help | Make | Device | Comm)
 }
 
 fn turns(logs: &[Log]) -> Result<Vec<IterationMark>> {

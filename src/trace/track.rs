@@ -1,4 +1,5 @@
-//! Records that are no thread's: of what a device does, on a track for each of its streams.
+//! Records that are no thread's: of what a device does, on a track for each of its streams, and of what a communicator
+//! does, on as many as it does at once.
 //!
 //! A device's work is over some time after it was issued, and its times are known later still. So whoever issues it
 //! keeps the traces that it is of (`KeptTraces`), which are there until the record is written. Work is looked at when
@@ -83,13 +84,13 @@ impl Track {
         Track { table: Arc::new(table), known: [0; MOST_TRACES], rings: [0; MOST_TRACES] }
     }
 
-    /// Makes it known to these traces, which will have it asked for its records.
-    pub fn enter(&mut self, traces: &KeptTraces, source: &Weak<dyn Collect>) {
+    /// Makes it known to these traces; they ask `source` to write what it knows before they are read.
+    pub fn enter(&mut self, traces: &KeptTraces, source: Option<&Weak<dyn Collect>>) {
         for (at, recorder) in traces.recorders.iter().enumerate() {
             if let Some(recorder) = recorder.as_ref().filter(|recorder| recorder.id != self.known[at]) {
                 let owner = || (TRACK | u64::from(self.table.number), [0; NAME]);
                 let _ = recorder.explain(&self.table);
-                recorder.add_source(Weak::clone(source));
+                source.into_iter().for_each(|source| recorder.add_source(Weak::clone(source)));
                 (self.known[at], self.rings[at]) = (recorder.id, recorder.claim(owner));
             }
         }

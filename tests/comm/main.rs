@@ -9,6 +9,7 @@ mod ends;
 mod lent;
 mod operations;
 mod programs;
+mod traced;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -51,7 +51,7 @@ fn check(timeline: &Timeline, has_jumps: bool) {
     assert_eq!((timeline.lost(), timeline.cut), (0, 0), "{}", timeline.remark());
     let mut last: BTreeMap<u32, u64> = BTreeMap::new();
     for span in on_devices(timeline) {
-        assert!(timeline.threads[span.thread as usize].is_device);
+        assert!(timeline.threads[span.thread as usize].is_track);
         let run = timeline.run(span.frame).expect("a piece of a run");
         let first = timeline.spans.iter().filter(|node| node.event == TraceEvent::Node && node.frame == span.frame);
         let issued = first.map(|node| node.begin_ns).min().unwrap();
