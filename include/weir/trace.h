@@ -117,17 +117,17 @@ typedef struct weir_trace_info {
   char clock[32];
 } weir_trace_info;
 
-/** A thread in a trace. */
+/** A thread in a trace, or a track of what no thread does: of a device's stream, of a communicator. */
 typedef struct weir_trace_thread {
   /** sizeof(weir_trace_thread), set by the caller before the call. */
   size_t struct_size;
-  /** The system's thread id (Linux: gettid). */
+  /** The system's thread id (Linux: gettid); 0 for a track. */
   uint64_t os_id;
   /** Its records that are there. */
   uint64_t records;
   /** Its records that are lost. */
   uint64_t lost;
-  /** Its name when its first record was written, NUL-terminated UTF-8. */
+  /** Its name when its first record was written, NUL-terminated UTF-8; a long one is cut. */
   char name[32];
 } weir_trace_thread;
 

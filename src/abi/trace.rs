@@ -91,19 +91,19 @@ pub struct weir_trace_info {
     pub clock: [c_char; 32],
 }
 
-/// A thread in a trace.
+/// A thread in a trace, or a track of what no thread does: of a device's stream, of a communicator.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_trace_thread {
     /// sizeof(weir_trace_thread), set by the caller before the call.
     pub struct_size: usize,
-    /// The system's thread id (Linux: gettid).
+    /// The system's thread id (Linux: gettid); 0 for a track.
     pub os_id: u64,
     /// Its records that are there.
     pub records: u64,
     /// Its records that are lost.
     pub lost: u64,
-    /// Its name when its first record was written, NUL-terminated UTF-8.
+    /// Its name when its first record was written, NUL-terminated UTF-8; a long one is cut.
     pub name: [c_char; 32],
 }
 

@@ -4,6 +4,7 @@
 use super::clock;
 use super::recorder::{Recorder, Settings};
 use super::timeline::Timeline;
+use super::track::table_of;
 use crate::base::object::tag;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
 use crate::sync::fork;
@@ -28,7 +29,7 @@ impl Kind for Trace {
     const COUNTER: live::Counter = live::Counter::Traces;
 }
 
-/// A thread in a trace.
+/// A thread in a trace, or a track, whose number is 0.
 #[derive(Clone, Debug)]
 pub struct ThreadFigures {
     pub os_id: u64,
@@ -77,7 +78,15 @@ impl Trace {
         let ring = self.recorder.rings().nth(index).ok_or_else(|| {
             Error::out_of_range(format!("index is {index}, the trace has {} threads", self.recorder.rings().count()))
         })?;
-        let (os_id, name) = ring.owner().unwrap_or_default();
+        let (owner, name) = ring.owner().unwrap_or_default();
+        let (os_id, name) = match table_of(owner) {
+            None => (owner, name),
+            Some(track) => {
+                let tables = self.recorder.tables.lock();
+                let table = tables.iter().find(|table| table.number == track);
+                (0, table.map_or_else(String::new, |table| table.name.clone()))
+            }
+        };
         Ok(ThreadFigures { os_id, name, records: ring.kept(), lost: ring.lost() })
     }
 

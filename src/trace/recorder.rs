@@ -4,7 +4,6 @@ use super::clock::{self, Anchor};
 use super::post::Post;
 use super::ring::{NAME, RecordRing};
 use super::table::Table;
-use super::track::Collect;
 use crate::base::{Code, Error, Result, process};
 use crate::sync::{Mutex, OnceLock, thread};
 use std::any::Any;
@@ -30,6 +29,11 @@ pub enum Filter {
     Program(usize),
     /// Only runs that ask for this trace.
     Asked,
+}
+
+/// Writes records of work that is over, when somebody wants to read them.
+pub trait Collect: Send + Sync {
+    fn collect(&self);
 }
 
 /// How a trace records.

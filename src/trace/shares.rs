@@ -4,7 +4,8 @@
 //! one of seven things, and their sum is the number of threads times the time of the run (`Shares`). A thread that is
 //! in the run and has no node in hand waits for the next one to become ready, and then takes some time to begin it.
 //! Until then it is idle *beside ready nodes*, if a node of the run was ready somewhere; else it waits *for a device*, if
-//! one was at work for the run, or is *starved*. A helper *wakes up* from when the run asked for it until it comes.
+//! one was at work for the run, or is *starved*. A thread that is not in the run waits for a device, too, if nothing was
+//! ready meanwhile; and a helper *wakes up* from when the run asked for it until it comes.
 #![forbid(unsafe_code)]
 
 use super::record::{HELPER, KNOWN, TraceEvent};
@@ -20,7 +21,7 @@ pub struct Shares {
     pub own: u64,
     /// In the run, with nothing ready.
     pub starved: u64,
-    /// The same, while a device worked for the run.
+    /// In the run or not, with nothing ready, while a device worked for the run.
     pub device: u64,
     /// In the run, with a node ready that nobody had begun.
     pub beside_ready: u64,
@@ -136,20 +137,28 @@ fn shares_of(run: &RunOfTrace, spans: &[&TraceSpan], asks: &[&TraceSpan]) -> Res
         let stays = Union::of(stays);
         let mut nodes =
             of_thread.iter().filter(|span| matches!(span.event, TraceEvent::Node | TraceEvent::Round)).peekable();
+        // Of a stretch without a node in hand: what a device did while no node was ready.
+        let on_device = |begin: u64, end: u64| -> u64 {
+            devices.within(begin, end).map(|(from, to)| to - from - ready.between(from, to)).sum()
+        };
         let mut idle = |begin: u64, end: u64| {
-            let beside = ready.between(begin, end);
-            let device = devices.between(begin, end).min(end - begin - beside);
+            let (beside, device) = (ready.between(begin, end), on_device(begin, end));
             shares.beside_ready += beside;
             shares.device += device;
             shares.starved += end - begin - beside - device;
         };
-        let (mut body, mut own, mut inside, mut wake_up) = (0, 0, 0, 0);
+        let (mut body, mut own, mut wake_up, mut device, mut away) = (0, 0, 0, 0, 0);
+        // Out of the run from `left` until it was asked for, and then until it has come.
+        let mut out = |left: u64, asked: u64, came: u64| {
+            let waits = on_device(left, asked);
+            device += waits;
+            away += asked - left - waits;
+            wake_up += came - asked;
+        };
         let mut left = run.begin_ns;
         for &(begin, end) in &stays.0 {
-            inside += end - begin;
-            if let Ok(at) = comings.binary_search_by_key(&begin, |(came, _)| *came) {
-                wake_up += begin - comings[at].1.clamp(left, begin);
-            }
+            let asked = comings.binary_search_by_key(&begin, |(came, _)| *came).map_or(begin, |at| comings[at].1);
+            out(left, asked.clamp(left, begin), begin);
             left = end;
             let mut at = begin;
             while let Some(node) = nodes.next_if(|node| node.begin_ns < end) {
@@ -166,10 +175,12 @@ fn shares_of(run: &RunOfTrace, spans: &[&TraceSpan], asks: &[&TraceSpan]) -> Res
             }
             idle(at, end);
         }
+        out(left, run.end_ns, run.end_ns);
         shares.body += body;
         shares.own += own;
         shares.wake_up += wake_up;
-        shares.away += run.end_ns - run.begin_ns - inside - wake_up;
+        shares.device += device;
+        shares.away += away;
     }
     Ok((shares, threads))
 }

@@ -8,7 +8,7 @@
 
 use super::explained::next_number;
 use super::record::{LONG, TraceRecord};
-use super::recorder::{Filter, MOST_TRACES, Recorder, Visit, is_on};
+use super::recorder::{Collect, Filter, MOST_TRACES, Recorder, Visit, is_on};
 use super::ring::NAME;
 use super::table::{Nodes, Table};
 use super::tape::{Working, work_around, work_for};
@@ -21,11 +21,6 @@ const TRACK: u64 = 1 << 63;
 /// The table of the track that a ring is of.
 pub(super) fn table_of(owner: u64) -> Option<u32> {
     (owner & TRACK != 0).then_some(owner as u32)
-}
-
-/// Writes records of work that is over, when somebody wants to read them.
-pub trait Collect: Send + Sync {
-    fn collect(&self);
 }
 
 /// The traces that a piece of work is of.

@@ -260,7 +260,8 @@ fn perfetto_has_each_span_and_each_arrow() {
         );
         assert_eq!(read.flows, timeline.arrows().unwrap().len());
         assert_eq!(read.instants, timeline.instants.len());
-        assert_eq!(read.counters, 2 * timeline.spans.iter().filter(|span| span.event == TraceEvent::Stay).count());
+        let stays = timeline.spans.iter().filter(|span| span.event == TraceEvent::Stay).count();
+        assert_eq!(read.counters, 2 * stays + timeline.memory().unwrap().len());
         flows += read.flows;
         sizes += file.len();
         spans += timeline.spans.len();

@@ -335,7 +335,8 @@ fn a_full_ring_loses_the_first_or_the_last_and_says_so() {
     let _alone = alone();
     let program = chain(10);
     for keeps_last in [false, true] {
-        let trace = Trace::start(Settings { keeps_last, records: 64, ..settings(Filter::Everything) }).unwrap();
+        let of_runs = settings(Filter::Program(program.identity()));
+        let trace = Trace::start(Settings { keeps_last, records: 64, ..of_runs }).unwrap();
         for _ in 0..20 {
             run(&program, &[1], &RunOptions::default()).unwrap();
         }
@@ -352,7 +353,8 @@ fn a_full_ring_loses_the_first_or_the_last_and_says_so() {
         drop(trace);
     }
     // Two threads, and a ring for one.
-    let trace = Trace::start(Settings { threads: 1, ..settings(Filter::Everything) }).unwrap();
+    let of_runs = settings(Filter::Program(program.identity()));
+    let trace = Trace::start(Settings { threads: 1, ..of_runs }).unwrap();
     run(&program, &[1], &RunOptions::default()).unwrap();
     std::thread::spawn(move || run(&program, &[1], &RunOptions::default()).unwrap()).join().unwrap();
     assert_eq!((trace.figures().threads, trace.figures().lost, trace.figures().lost_without_ring), (1, 0, 13));
