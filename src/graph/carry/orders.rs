@@ -1,8 +1,8 @@
 //! The orders of a run, beyond its tensors and its pool.
 //!
 //! Most runs have none, and pay nothing: `RunState::care` is 0 then, and their loops are versions that do not check.
-//! Orders make a run *careful* (it reads the clock before each node, keeps statistics, or says how far it is), or send it through the array
-//! in one thread.
+//! Orders make a run *careful* (it reads the clock before each node, keeps statistics, or says how far it is), or send
+//! it through the array in one thread.
 #![forbid(unsafe_code)]
 
 use crate::base::time::now_ns;

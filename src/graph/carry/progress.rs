@@ -1,10 +1,9 @@
 //! How far a run is, for a host that asks (`weir_run_options.progress`).
 //!
-//! Only careful and traced loops count, and only in a run that was asked: each node that is over adds to a counter of
-//! its own, which one thread at a time writes. Branches and iterations that begin are counted as well, so that the nodes
-//! known to come can be told from those that may never run. The first node that is over after a report is due makes it:
-//! it takes the report by one exchange of `due_at_ns`, goes over the plan once, and adds up what is done, what is known,
-//! and what the learned costs say about the rest. Nothing is allocated after the first such run of a state.
+//! Each node that is over adds to a counter of its own, which one thread at a time writes. Branches and iterations that
+//! begin are counted as well, so that the nodes known to come can be told from those that may never run. A report
+//! (`host::run_progress`) goes over the plan once, and adds up what is done, what is known, and what the learned costs
+//! say about the rest. Nothing is allocated after the first such run of a state.
 //!
 //! # The rest
 //!
@@ -17,31 +16,28 @@
 
 use super::figures::is_measured;
 use super::learned::Learned;
-use super::orders::PROGRESS;
-use super::state::RunState;
 use crate::base::Result;
-use crate::base::time::now_ns;
-use crate::graph::plan::{Body, Branch, Plan};
+use crate::graph::plan::{Body, Plan};
 use crate::memory::heap;
-use crate::stream::{ProgressListener, ProgressReport, What};
+use crate::stream::What;
 use crate::sync::{Mutex, OnceLock};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 
 /// `due_at_ns` while a report is made, and where there are none.
-const NEVER: u64 = u64::MAX;
+pub(in crate::graph) const NEVER: u64 = u64::MAX;
 
 /// A run's part in progress.
 pub(in crate::graph) struct Progress {
-    began_ns: AtomicU64,
+    pub began_ns: AtomicU64,
     /// When the next report may be made, on the library's clock.
-    due_at_ns: AtomicU64,
+    pub due_at_ns: AtomicU64,
     /// Whether the costs and iterations were known when the run began.
-    is_known: AtomicBool,
+    pub is_known: AtomicBool,
     /// Made for the first run that reports.
-    counts: OnceLock<Counts>,
+    pub counts: OnceLock<Counts>,
     /// The run's handle, while it has one.
-    run: Mutex<Option<What>>,
+    pub run: Mutex<Option<What>>,
 }
 
 impl Default for Progress {
@@ -58,36 +54,36 @@ impl Default for Progress {
 
 /// What a run has done. ORDERING: Relaxed, all of it; each counter has one writer at a time, which follows the one
 /// before by the run's own order. A report may miss what another thread does just now.
-struct Counts {
+pub(in crate::graph) struct Counts {
     /// Of each node: how often it is over; of a Select, how often it is decided.
-    over: Box<[AtomicU64]>,
+    pub over: Box<[AtomicU64]>,
     /// By the first node of a branch: how often it was taken. Empty without branches.
-    taken: Box<[AtomicU64]>,
-    loops: Box<[LoopCount]>,
+    pub taken: Box<[AtomicU64]>,
+    pub loops: Box<[LoopCount]>,
     /// Of each loop, and behind them of each slot, as the run's iterations.
-    rounds: Box<[RoundCount]>,
+    pub rounds: Box<[RoundCount]>,
 }
 
 #[derive(Default)]
-struct LoopCount {
-    entered: AtomicU64,
+pub(in crate::graph) struct LoopCount {
+    pub entered: AtomicU64,
     /// How many iterations it will have made when it is left next, as far as is known; with those of earlier entries.
-    expected: AtomicU64,
+    pub expected: AtomicU64,
 }
 
 /// How often a condition and a body have begun.
 #[derive(Default)]
-struct RoundCount {
-    conditions: AtomicU64,
-    bodies: AtomicU64,
+pub(in crate::graph) struct RoundCount {
+    pub conditions: AtomicU64,
+    pub bodies: AtomicU64,
 }
 
-fn add(counter: &AtomicU64) {
+pub(in crate::graph) fn add(counter: &AtomicU64) {
     counter.store(counter.load(Relaxed) + 1, Relaxed);
 }
 
 impl Counts {
-    fn create(plan: &Plan) -> Result<Counts> {
+    pub fn create(plan: &Plan) -> Result<Counts> {
         let n = plan.len();
         let zeroes = |n: usize| heap::filled(n, "a run's progress", || AtomicU64::new(0));
         Ok(Counts {
@@ -98,7 +94,7 @@ impl Counts {
         })
     }
 
-    fn clear(&self) {
+    pub fn clear(&self) {
         self.over.iter().chain(&self.taken).for_each(|counter| counter.store(0, Relaxed));
         for count in &self.loops {
             count.entered.store(0, Relaxed);
@@ -111,7 +107,7 @@ impl Counts {
     }
 
     /// Iterations of a loop that have begun, in all slots.
-    fn bodies(&self, plan: &Plan, index: usize) -> u64 {
+    pub fn bodies(&self, plan: &Plan, index: usize) -> u64 {
         let of = |at: usize| self.rounds[at].bodies.load(Relaxed);
         match plan.overlap(&plan.loops[index]) {
             None => of(index),
@@ -121,15 +117,15 @@ impl Counts {
 }
 
 /// What a report adds up.
-struct Sums<'a> {
+pub(in crate::graph) struct Sums<'a> {
     plan: &'a Plan,
     learned: &'a Learned,
     counts: &'a Counts,
-    done: u64,
-    total: u64,
+    pub done: u64,
+    pub total: u64,
     /// The costs of what is over, and of what is expected, in nanoseconds.
-    over_ns: f64,
-    left_ns: f64,
+    pub over_ns: f64,
+    pub left_ns: f64,
 }
 
 /// How often a part of the plan has begun, and will have at the run's end.
@@ -151,7 +147,7 @@ impl Times {
 }
 
 impl<'a> Sums<'a> {
-    fn of(plan: &'a Plan, learned: &'a Learned, counts: &'a Counts) -> Sums<'a> {
+    pub fn of(plan: &'a Plan, learned: &'a Learned, counts: &'a Counts) -> Sums<'a> {
         let mut sums = Sums { plan, learned, counts, done: 0, total: 0, over_ns: 0.0, left_ns: 0.0 };
         sums.add_part(0..plan.len() as u32, Times::new(1, 0.0));
         sums
@@ -213,136 +209,9 @@ impl<'a> Sums<'a> {
 }
 
 /// How long the rest takes at the rate of what is over. Nothing is known while nothing is.
-fn at_same_rate(elapsed_ns: u64, over_ns: f64, left_ns: f64) -> Option<u64> {
+pub(in crate::graph) fn at_same_rate(elapsed_ns: u64, over_ns: f64, left_ns: f64) -> Option<u64> {
     // One below the value that stands for unknown.
     (over_ns > 0.0).then(|| ((elapsed_ns as f64 * (left_ns / over_ns)) as u64).min(u64::MAX - 1))
-}
-
-impl RunState {
-    /// The run begins, or is about to: the owner of a closed state takes its orders.
-    #[cold]
-    pub(in crate::graph) fn begin_progress(&self, listener: &ProgressListener) {
-        let (progress, learned) = (&self.progress, self.learned());
-        if progress.counts.get().is_none() {
-            match Counts::create(self.plan()) {
-                Ok(counts) => drop(progress.counts.set(counts)),
-                Err(error) => self.fail(None, error.within("the progress of the run")),
-            }
-        }
-        progress.counts.get().inspect(|counts| counts.clear());
-        // The costs were weighed once when the program was made; after that, by measured or loaded ones.
-        let has_counted = self.plan().loops.is_empty() || learned.weighed.load(Relaxed) > 1;
-        progress.is_known.store(has_counted && !learned.is_unknown.load(Relaxed), Relaxed);
-        let now = now_ns();
-        // ORDERING: Relaxed; published to helpers by `open`.
-        progress.began_ns.store(now, Relaxed);
-        progress.due_at_ns.store(now.saturating_add(listener.interval_ns), Relaxed);
-    }
-
-    /// The run has this handle, until it is told that it has none.
-    pub(in crate::graph) fn set_handle(&self, run: impl FnOnce() -> Option<What>) {
-        if self.reports_progress() {
-            let before = std::mem::replace(&mut *self.progress.run.lock(), run());
-            drop(before);
-        }
-    }
-
-    pub(in crate::graph) fn reports_progress(&self) -> bool {
-        self.cares(PROGRESS)
-    }
-
-    fn counts(&self) -> Option<&Counts> {
-        if self.reports_progress() { self.progress.counts.get() } else { None }
-    }
-
-    /// A node that computes something is over; a report may be due.
-    #[inline]
-    pub(in crate::graph) fn is_over(&self, node: u32, now: impl FnOnce() -> u64) {
-        let Some(counts) = self.counts() else { return };
-        add(&counts.over[node as usize]);
-        let now = now();
-        let due = self.progress.due_at_ns.load(Relaxed);
-        if now >= due && due != NEVER && !self.is_stopped() {
-            self.report_progress(counts, node, (due, now));
-        }
-    }
-
-    /// A node is over without having run: one of its inputs is absent.
-    pub(in crate::graph) fn is_passed_over(&self, node: u32) {
-        let Some(counts) = self.counts() else { return };
-        match self.plan().bodies[node as usize] {
-            Body::Enter(index) => add(&counts.loops[index as usize].entered),
-            _ => add(&counts.over[node as usize]),
-        }
-    }
-
-    /// A Select is decided.
-    pub(in crate::graph) fn takes(&self, select: u32, branch: &Branch) {
-        let Some(counts) = self.counts() else { return };
-        if !branch.nodes.is_empty() {
-            add(&counts.taken[branch.nodes.start as usize]);
-        }
-        add(&counts.over[select as usize]);
-    }
-
-    /// A loop is entered.
-    pub(in crate::graph) fn enters(&self, index: usize) {
-        let Some(counts) = self.counts() else { return };
-        let (plan, count) = (self.plan(), &counts.loops[index]);
-        let iterations = u64::from(self.learned().iterations_of(plan, &plan.loops[index]));
-        count.expected.store(counts.bodies(plan, index).saturating_add(iterations), Relaxed);
-        add(&count.entered);
-    }
-
-    /// A condition is about to be computed; counted as the run counts its iterations.
-    pub(in crate::graph) fn begins_condition(&self, counted_at: usize) {
-        if let Some(counts) = self.counts() {
-            add(&counts.rounds[counted_at].conditions);
-        }
-    }
-
-    /// An iteration is about to begin; counted as the run counts them.
-    pub(in crate::graph) fn begins_body(&self, counted_at: usize) {
-        if let Some(counts) = self.counts() {
-            add(&counts.rounds[counted_at].bodies);
-        }
-    }
-
-    /// A loop has made its last iteration.
-    pub(in crate::graph) fn leaves(&self, index: usize) {
-        if let Some(counts) = self.counts() {
-            counts.loops[index].expected.store(counts.bodies(self.plan(), index), Relaxed);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn report_progress(&self, counts: &Counts, node: u32, (due, now): (u64, u64)) {
-        let progress = &self.progress;
-        // ORDERING: Acquire pairs with the Release below: a report follows the one before it, with all that the host
-        // has done in that one, and its sums are no smaller.
-        if !is_measured(&self.plan().bodies[node as usize])
-            || progress.due_at_ns.compare_exchange(due, NEVER, Acquire, Relaxed).is_err()
-        {
-            return;
-        }
-        let listener = self.orders.lock().progress;
-        if let Some(listener) = listener {
-            let elapsed_ns = now - progress.began_ns.load(Relaxed);
-            let sums = Sums::of(self.plan(), self.learned(), counts);
-            let is_known = progress.is_known.load(Relaxed);
-            let report = ProgressReport {
-                nodes_done: sums.done,
-                nodes_total: sums.total,
-                elapsed_ns,
-                remaining_ns: if is_known { at_same_rate(elapsed_ns, sums.over_ns, sums.left_ns) } else { None },
-                node: self.plan().name_of(node),
-            };
-            let run = progress.run.lock().clone();
-            (listener.tell)(&listener, &report, run.as_deref().map(|run| run as &dyn std::any::Any));
-            progress.due_at_ns.store(now.saturating_add(listener.interval_ns), Release);
-        }
-    }
 }
 
 #[cfg(all(test, not(loom)))]
