@@ -2498,8 +2498,8 @@ typedef struct weir_run_options {
    *
    * There is no timer: with it a clock is read at each node, and while all threads of the run are in long kernels,
    * or wait for a device, nothing is reported. What it may call is what a host kernel of the run may; it may cancel
-   * the run, and must not wait for it. The first run of a program with it allocates its counters; a run for which
-   * there is no memory fails with RESOURCE_EXHAUSTED. For one run: weir_program_run_many refuses it.
+   * the run, and must not wait for it. The first such runs of a program allocate counters; a run for which there
+   * is no memory fails with RESOURCE_EXHAUSTED. It is for one run: weir_program_run_many refuses it.
    */
   weir_progress_fn progress;
   /** For `progress`; alive until the run is over. */

@@ -11,6 +11,7 @@ use crate::graph::carry::orders::PROGRESS;
 use crate::graph::carry::progress::{Counts, NEVER, Sums, add, at_same_rate};
 use crate::graph::carry::state::RunState;
 use crate::graph::plan::{Body, Branch};
+use crate::memory::heap;
 use crate::stream::{ProgressListener, ProgressReport, What};
 use std::any::Any;
 use std::sync::atomic::Ordering::*;
@@ -21,7 +22,7 @@ impl RunState {
     pub(in crate::graph) fn begin_progress(&self, listener: &ProgressListener) {
         let (progress, learned) = (&self.progress, self.learned());
         if progress.counts.get().is_none() {
-            match Counts::create(self.plan()) {
+            match heap::whole(|| Counts::create(self.plan())) {
                 Ok(counts) => drop(progress.counts.set(counts)),
                 Err(error) => self.fail(None, error.within("the progress of the run")),
             }
