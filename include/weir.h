@@ -2399,6 +2399,43 @@ typedef enum weir_run_flags {
   WEIR_RUN_NO_WAIT = 4
 } weir_run_flags;
 
+/** How far a run is (weir_run_options.progress). */
+typedef struct weir_run_progress {
+  /** sizeof(weir_run_progress), set by the library: a newer one may have more members than the caller's header. */
+  size_t struct_size;
+  /** The run, borrowed for the call, for instance to cancel it; NULL for a run of weir_program_run. */
+  weir_run *run;
+  /**
+   * Nodes that are over: each kernel, task or other node that computes, in a loop once for each iteration. Conds,
+   * cases and loops themselves do not count. A node that is passed over because an input is absent counts. A program
+   * as a node, a node that fusion has made of several, and work that a device does as one piece are one node each;
+   * work that is only handed to a device is over when it is handed over.
+   */
+  uint64_t nodes_done;
+  /**
+   * These, and all that are known to come: those outside of branches and loops, of each branch that was taken and of
+   * each iteration that has begun. So it grows while branches and iterations begin, and never shrinks. When a run
+   * succeeds all of them are over.
+   */
+  uint64_t nodes_total;
+  /** Nanoseconds since the run began; time in a stream's queue does not count. */
+  uint64_t elapsed_ns;
+  /**
+   * How much longer the run takes, by the costs and the iterations that the program has learned: the work of the
+   * nodes that are over has taken elapsed_ns, the rest is expected at the same rate. UINT64_MAX while costs are
+   * unknown, and in a program with loops while no run has been measured.
+   */
+  uint64_t estimated_remaining_ns;
+  /** The node that has just come to its end, NUL-terminated UTF-8, cut if too long. */
+  char node[128];
+} weir_run_progress;
+
+/**
+ * Receives how far a run is (weir_run_options.progress). `progress` is valid during the call. Must not throw, longjmp
+ * or unwind.
+ */
+typedef void (*weir_progress_fn)(void *ctx, const weir_run_progress *progress);
+
 /**
  * Options of one run. All-zero, and NULL, is the default. It is read during the call: only the
  * bytes of `absent` must stay.
@@ -2453,6 +2490,22 @@ typedef struct weir_run_options {
   const weir_notice *notice;
   /** NULL, or a trace that the run is to be part of, whatever that is a trace of (weir_trace_start). */
   weir_trace *trace;
+  /**
+   * NULL, or a function that is told how far the run is, at most once in each progress_interval_ns, and not at all
+   * by a shorter run. A thread that works for the run calls it, between two nodes, and the thread's next node waits
+   * for it; there is never more than one call at once, and none once the run is over: all come before its notice,
+   * and before a wait for the run returns. A run that has failed, was cancelled or is late makes no more.
+   *
+   * There is no timer: with it a clock is read at each node, and while all threads of the run are in long kernels,
+   * or wait for a device, nothing is reported. What it may call is what a host kernel of the run may; it may cancel
+   * the run, and must not wait for it. The first such runs of a program allocate counters; a run for which there
+   * is no memory fails with RESOURCE_EXHAUSTED. It is for one run: weir_program_run_many refuses it.
+   */
+  weir_progress_fn progress;
+  /** For `progress`; alive until the run is over. */
+  void *progress_ctx;
+  /** The shortest time between two calls of `progress`, and before the first; 0 = 100 ms. 1 = at each node. */
+  uint64_t progress_interval_ns;
 } weir_run_options;
 
 /**
@@ -2520,7 +2573,7 @@ weir_status weir_program_start(weir_program *program,
  * Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are only read during the call;
  * options may be NULL. Errors: those of weir_program_run, with the number of the run (FAILED_PRECONDITION for kernels
  * that complete later in a worker of a pool comes before anything is run); OUT_OF_RANGE (count); INVALID_ARGUMENT also
- * for options->absent and options->notice.
+ * for options->absent, options->notice and options->progress.
  */
 WEIR_API
 WEIR_NODISCARD

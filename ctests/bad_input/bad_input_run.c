@@ -76,6 +76,10 @@ static void hear(void *ctx, weir_status status, weir_run *run) {
     (void)ctx, (void)status, (void)run;
 }
 
+static void follow(void *ctx, const weir_run_progress *progress) {
+    (void)ctx, (void)progress;
+}
+
 #define OPTIONS(...) &(weir_run_options){.struct_size = sizeof(weir_run_options), __VA_ARGS__}
 
 static void rows_of_run_options(weir_tensor *result) {
@@ -112,6 +116,8 @@ static void rows_of_run_options(weir_tensor *result) {
         RANGE, "options->outputs");
     ROW(weir_program_run, (program, NULL, &in, 1, &result, 1, OPTIONS(.outputs = beyond, .num_outputs = 1)),
         PRECONDITION, "was compiled without partial runs");
+    ROW(weir_program_run, (program, NULL, &in, 1, &result, 1, OPTIONS(.progress_interval_ns = 5)),
+        INVALID, "options->progress_interval_ns is 5, but options->progress is NULL");
     ROW(weir_program_run, (program, NULL, &in, 1, &result, 1, OPTIONS(.notice = &heard)),
         INVALID, "options->notice is given, which is for runs on asynchronous streams");
     ROW(weir_program_start, (program, stream, &in, 1, &result, 1, OPTIONS(.flags = UINT64_MAX), NEW(run)),
@@ -130,6 +136,8 @@ static void rows_of_run_options(weir_tensor *result) {
     ROW(weir_program_run_many, (program, 1, &in, 1, &result, 1, OPTIONS(.flags = 8)), INVALID, "options->flags");
     ROW(weir_program_run_many, (program, 1, &in, 1, &result, 1, OPTIONS(.notice = &heard)),
         INVALID, "options->notice is given");
+    ROW(weir_program_run_many, (program, 1, &in, 1, &result, 1, OPTIONS(.progress = follow)),
+        INVALID, "options->progress is given, which is for one run");
     ROW(weir_program_run_many, (program, 1, &in, 1, &result, 1, OPTIONS(.absent = flags, .num_absent = 1)),
         INVALID, "options->absent is given, which is for one run");
     ROW(weir_run_notify, (NULL, &heard), INVALID, "run is NULL");

@@ -157,6 +157,32 @@ void test_notices(const weir::threadpool &pool) {
     f.check();
 }
 
+// Progress: of a run here and of one that is started, which cancels itself; what is thrown is lost.
+void test_progress(const weir::threadpool &pool) {
+    const network net(pool);
+    const feed f(net);
+    const weir::stream stream(net.engine, WEIR_STREAM_ASYNCHRONOUS);
+    std::uint64_t done = 0, total = 0;
+    auto follow = [&](const weir_run_progress &progress) {
+        EXPECT(progress.run == nullptr && progress.nodes_done > done && progress.nodes_total >= total);
+        done = progress.nodes_done;
+        total = progress.nodes_total;
+        throw std::runtime_error("lost");
+    };
+    net.program.run({f.x}, {f.scores, f.classes}, weir::run_options().set_progress(follow, 1));
+    EXPECT(done > 0 && done <= total);
+    f.check();
+    const auto cancel = [](const weir_run_progress &progress) { weir::check(weir_run_cancel(progress.run)); };
+    auto run = net.program.start(stream, {f.x}, {f.scores, f.classes}, weir::run_options().set_progress(cancel, 1));
+    bool was_cancelled = false;
+    try {
+        run.synchronize();
+    } catch (const weir::error &e) {
+        was_cancelled = e.code() == WEIR_CANCELLED;
+    }
+    EXPECT(was_cancelled);
+}
+
 void test_failures() {
     const auto engine = weir::engine::cpu();
     weir::graph graph("failures");
@@ -217,6 +243,8 @@ int main() {
     test_runs(weir::threadpool::from_schedule(2, [](weir::pool_task task) { task(); }));
     test_notices(weir::threadpool());
     test_notices(weir::threadpool::builtin(2));
+    test_progress(weir::threadpool());
+    test_progress(weir::threadpool::builtin(2));
     test_failures();
     test_frames();
     expect_released(before);

@@ -256,7 +256,7 @@ OFFSET(weir_compile_options, placement, 44);
 OFFSET(weir_compile_options, segments, 48);
 OFFSET(weir_compile_options, reserved, 52);
 
-SIZE(weir_run_options, 80);
+SIZE(weir_run_options, 104);
 OFFSET(weir_run_options, struct_size, 0);
 OFFSET(weir_run_options, flags, 8);
 OFFSET(weir_run_options, deadline_ns, 16);
@@ -267,6 +267,17 @@ OFFSET(weir_run_options, absent, 48);
 OFFSET(weir_run_options, num_absent, 56);
 OFFSET(weir_run_options, notice, 64);
 OFFSET(weir_run_options, trace, 72);
+OFFSET(weir_run_options, progress, 80);
+OFFSET(weir_run_options, progress_ctx, 88);
+OFFSET(weir_run_options, progress_interval_ns, 96);
+SIZE(weir_run_progress, 176);
+OFFSET(weir_run_progress, struct_size, 0);
+OFFSET(weir_run_progress, run, 8);
+OFFSET(weir_run_progress, nodes_done, 16);
+OFFSET(weir_run_progress, nodes_total, 24);
+OFFSET(weir_run_progress, elapsed_ns, 32);
+OFFSET(weir_run_progress, estimated_remaining_ns, 40);
+OFFSET(weir_run_progress, node, 48);
 
 SIZE(weir_trace_options, 56);
 OFFSET(weir_trace_options, struct_size, 0);

@@ -95,6 +95,13 @@ static void count_notice(void *ctx) {
 
 static const weir_notice counted = {.struct_size = sizeof counted, .notify = count_call, .release = count_notice};
 
+static atomic_int nodes_told;
+
+static void count_node(void *ctx, const weir_run_progress *progress) {
+    (void)ctx, (void)progress;
+    atomic_fetch_add(&nodes_told, 1);
+}
+
 static weir_status taken(weir_status status) {
     if (status == WEIR_OK) atomic_fetch_add(&notices_taken, 1);
     return status;
@@ -180,7 +187,11 @@ static weir_status run_program(cast *c) {
     TRY(weir_graph_compile(c->graph, &c->engine, 1, NULL, &c->program));
     TRY(weir_program_dump(c->program, WEIR_DUMP_JSON, text, sizeof text, &length));
     TRY(weir_program_run(c->program, NULL, &c->tensors[0], 1, &c->tensors[3], 1, NULL));
+    options.progress = count_node;
+    options.progress_interval_ns = 1;
+    const int told = atomic_load(&nodes_told);
     TRY(weir_program_run(c->program, c->stream, &c->tensors[0], 1, &c->tensors[3], 1, &options));
+    CHECK(atomic_load(&nodes_told) > told);
     TRY(weir_program_start(c->program, c->asynchronous, &c->tensors[0], 1, &c->tensors[3], 1, NULL, &c->run));
     TRY(taken(weir_run_notify(c->run, &counted)));
     TRY(weir_run_synchronize(c->run, WEIR_TIMEOUT_INFINITE));

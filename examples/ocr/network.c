@@ -26,6 +26,7 @@ struct network {
     weir_tensor **constants; /* of each item that is one */
     struct size *sizes;
     pthread_mutex_t mutex; /* of the lists of looks */
+    weir_run_options options;
 };
 
 static void *allocate(size_t count, size_t size) {
@@ -54,6 +55,7 @@ struct network *network_open(const struct model *model, const char *name, weir_e
     struct network *network = allocate(1, sizeof *network);
     network->source = source;
     network->engine = engine;
+    network_follow(network, NULL, 0);
     network->constants = allocate(source->num_items, sizeof *network->constants);
     for (size_t i = 0; i < source->num_items; i++) {
         if (source->items[i].kind == MODEL_CONSTANT) {
@@ -66,6 +68,15 @@ struct network *network_open(const struct model *model, const char *name, weir_e
 
 const char *network_name(const struct network *network) {
     return network->source->name;
+}
+
+void network_follow(struct network *network, weir_progress_fn follow, uint64_t interval_ns) {
+    network->options = (weir_run_options){
+        .struct_size = sizeof network->options, .progress = follow, .progress_interval_ns = interval_ns};
+}
+
+const weir_run_options *network_options(const struct network *network) {
+    return &network->options;
 }
 
 /* ---- Building ---- */

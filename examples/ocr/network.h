@@ -38,6 +38,11 @@ void network_prepare(struct network *network, int32_t height, int32_t width);
 struct look *network_take(struct network *network, int32_t height, int32_t width);
 void network_give_back(struct network *network, struct look *look);
 
+/* Has the function told how far a run of the network is, at most once in so many nanoseconds; NULL = no longer. Not
+ * while others use the network. */
+void network_follow(struct network *network, weir_progress_fn follow, uint64_t interval_ns);
+const weir_run_options *network_options(const struct network *network);
+
 /* Lets the network see the picture (network_run.c). */
 void network_run(struct network *network, struct look *look);
 

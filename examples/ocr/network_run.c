@@ -6,6 +6,5 @@
 #include "weir_check.h"
 
 void network_run(struct network *network, struct look *look) {
-    (void)network;
-    CHECK(weir_program_run(look->program, NULL, &look->tensors[0], 1, &look->tensors[1], 1, NULL));
+    CHECK(weir_program_run(look->program, NULL, &look->tensors[0], 1, &look->tensors[1], 1, network_options(network)));
 }

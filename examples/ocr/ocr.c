@@ -1,9 +1,10 @@
 /* Reads the text on a page with PP-OCR, three neural networks, on threads that belong to this program.
  *
- *     ocr [--svg FILE] [--threads N] [--networks FILE] [page.png | page.ppm | page.pgm]
+ *     ocr [--svg FILE] [--threads N] [--networks FILE] [--progress] [page.png | page.ppm | page.pgm]
  *
  * The program prints what is written on the page, with how sure it is of each line, and measures: in this thread alone,
- * and on the pool of ../digits/pool.c, with N threads in all. Ends with status 1 if weir has started a thread of its
+ * and on the pool of ../digits/pool.c, with N threads in all. With --progress it tells how far the network is that finds
+ * the lines; in the second page it knows how long that takes. Ends with status 1 if weir has started a thread of its
  * own, if a page after the first made weir allocate memory in this thread, or if the pool's results are others. (On the
  * pool weir allocates whenever more lines of one width are read at once than ever before.)
  *
@@ -44,6 +45,7 @@ enum { PAGES = 5, MAX_THREADS = 16 };
 struct options {
     const char *picture, *networks, *svg;
     int32_t threads;
+    weir_progress_fn follow;
 };
 
 /* What was measured while the page was read again and again. */
@@ -76,12 +78,26 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+static void print_progress(void *ctx, const weir_run_progress *progress) {
+    const double ms = 1e-6;
+    (void)ctx;
+    fprintf(stderr, "  finding lines: %" PRIu64 " of %" PRIu64 " nodes in %.0f ms", progress->nodes_done,
+            progress->nodes_total, ms * (double)progress->elapsed_ns);
+    if (progress->estimated_remaining_ns != UINT64_MAX) {
+        fprintf(stderr, ", about %.0f ms to go", ms * (double)progress->estimated_remaining_ns);
+    }
+    fprintf(stderr, "\n");
+}
+
 /* Reads the page so often, and twice before: the first time compiles. */
-static struct page measure(struct reader *reader, const struct image *image, struct timing *timing) {
+static struct page measure(struct reader *reader, const struct image *image, weir_progress_fn follow,
+                           struct timing *timing) {
     double find[PAGES], read[PAGES];
+    reader_follow(reader, follow);
     struct page page = reader_read(reader, image), other = reader_read(reader, image);
     timing->compile_ms = page.compile_ms;
     page_free(&other);
+    reader_follow(reader, NULL);
     const uint64_t before = runtime_info().allocations;
     for (int i = 0; i < PAGES; i++) {
         other = reader_read(reader, image);
@@ -98,15 +114,16 @@ static struct page measure(struct reader *reader, const struct image *image, str
     return page;
 }
 
-static struct page measure_alone(const struct model *model, const struct image *image, struct timing *timing) {
+static struct page measure_alone(const struct model *model, const struct image *image, weir_progress_fn follow,
+                                 struct timing *timing) {
     struct reader *reader = reader_open(model, NULL);
-    const struct page page = measure(reader, image, timing);
+    const struct page page = measure(reader, image, follow, timing);
     reader_close(reader);
     return page;
 }
 
-static struct page measure_on_pool(const struct model *model, const struct image *image, int32_t threads,
-                                   struct timing *timing) {
+static struct page measure_on_pool(const struct model *model, const struct image *image, weir_progress_fn follow,
+                                   int32_t threads, struct timing *timing) {
     struct pool *pool = pool_create(threads - 1); /* and the thread that calls */
     weir_threadpool *weir_pool;
     if (pool == NULL) {
@@ -115,7 +132,7 @@ static struct page measure_on_pool(const struct model *model, const struct image
     }
     CHECK(pool_to_weir(pool, POOL_BOTH, &weir_pool));
     struct reader *reader = reader_open(model, weir_pool);
-    const struct page page = measure(reader, image, timing);
+    const struct page page = measure(reader, image, follow, timing);
     reader_close(reader);
     weir_threadpool_release(weir_pool);
     pool_destroy(pool);
@@ -182,10 +199,10 @@ static int read_page(const struct options *options, const struct model *model, c
     struct timing alone, pooled;
     printf("\n  weir %s: what is written in %s, %" PRId32 " x %" PRId32 "?\n\n", weir_version_string(),
            slash == NULL ? options->picture : slash + 1, image->width, image->height);
-    struct page page = measure_alone(model, image, &alone);
+    struct page page = measure_alone(model, image, options->follow, &alone);
     print_page(&page);
     int status = options->svg != NULL ? picture_write_svg(&page, image, options->svg) : 0;
-    struct page other = measure_on_pool(model, image, options->threads, &pooled);
+    struct page other = measure_on_pool(model, image, options->follow, options->threads, &pooled);
     print_timing(&alone, &pooled, options->threads);
     status |= verdict(&alone, &pooled, options->threads, same(&page, &other));
     page_free(&other);
@@ -195,7 +212,8 @@ static int read_page(const struct options *options, const struct model *model, c
 
 static int parse_options(struct options *options, int argc, char **argv) {
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    *options = (struct options){OCR_DATA_DIR "/page.png", OCR_NETWORKS, NULL, processors < 2 ? 2 : (int32_t)processors};
+    *options = (struct options){.picture = OCR_DATA_DIR "/page.png", .networks = OCR_NETWORKS,
+        .threads = processors < 2 ? 2 : (int32_t)processors};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--svg") == 0 && i + 1 < argc) {
             options->svg = argv[++i];
@@ -203,10 +221,14 @@ static int parse_options(struct options *options, int argc, char **argv) {
             options->networks = argv[++i];
         } else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
             options->threads = (int32_t)strtol(argv[++i], NULL, 10);
+        } else if (strcmp(argv[i], "--progress") == 0) {
+            options->follow = print_progress;
         } else if (argv[i][0] != '-') {
             options->picture = argv[i];
         } else {
-            fprintf(stderr, "usage: %s [--svg FILE] [--threads N] [--networks FILE] [page.png | page.ppm | page.pgm]\n",
+            fprintf(stderr,
+                    "usage: %s [--svg FILE] [--threads N] [--networks FILE] [--progress] [page.png | page.ppm | "
+                    "page.pgm]\n",
                     argv[0]);
             return 2;
         }

@@ -23,6 +23,7 @@
 #include "weir_check.h"
 
 enum {
+    FOLLOW_NS = 20000000,               /* between two calls of a function that is told how far it is */
     PAGE_STEP = 32,                     /* sides of what finds text are multiples of it */
     PAGE_LEAST = 736, PAGE_MOST = 2048, /* a page is made larger or smaller until its sides fit */
     LINE_HEIGHT = 48,
@@ -80,6 +81,10 @@ void reader_close(struct reader *reader) {
     weir_engine_release(reader->engine);
     weir_threadpool_release(reader->pool);
     free(reader);
+}
+
+void reader_follow(struct reader *reader, weir_progress_fn follow) {
+    network_follow(reader->find, follow, follow == NULL ? 0 : FOLLOW_NS);
 }
 
 /* ---- Finding ---- */

@@ -37,6 +37,9 @@ struct page {
 struct reader *reader_open(const struct model *model, weir_threadpool *pool);
 void reader_close(struct reader *reader);
 
+/* Has the function told how far it is with finding lines, every 20 ms; NULL = no longer. Not while it reads. */
+void reader_follow(struct reader *reader, weir_progress_fn follow);
+
 /* One page at a time. The page is to be freed. */
 struct page reader_read(struct reader *reader, const struct image *image);
 void page_free(struct page *page);

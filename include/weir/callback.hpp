@@ -120,6 +120,15 @@ struct listener {
     static void release(void *self) noexcept { delete static_cast<listener *>(self); }
 };
 
+// A callable of the caller's as the function of weir_run_options.progress. What it throws is lost.
+template <class F>
+struct follower {
+    static void call(void *self, const weir_run_progress *progress) noexcept {
+        const auto tell = [&] { (*static_cast<F *>(self))(*progress); };
+        static_cast<void>(guarded(silent, tell));
+    }
+};
+
 // Gives such a callable to `ask`, which takes a notice.
 template <class F, class Ask>
 void notify(F &&f, Ask ask) {

@@ -50,6 +50,13 @@ struct run_options : weir_run_options {
     }
     /// Makes the run a part of this trace.
     run_options &set_trace(weir_trace *of_run) noexcept { return trace = of_run, *this; }
+    /// Calls f(const weir_run_progress &) at most once in each interval (0: 100 ms). f lives until the run is over.
+    template <class F>
+    run_options &set_progress(F &f, std::uint64_t interval_ns = 0) noexcept {
+        progress = detail::follower<F>::call;
+        progress_ctx = const_cast<void *>(static_cast<const void *>(std::addressof(f)));
+        return progress_interval_ns = interval_ns, *this;
+    }
 };
 
 /// A run that was started with program::start. Letting go of it does not end it.

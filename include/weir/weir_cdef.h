@@ -596,6 +596,16 @@ typedef enum weir_run_flags {
   WEIR_RUN_FINISH_INDEPENDENT = 2,
   WEIR_RUN_NO_WAIT = 4
 } weir_run_flags;
+typedef struct weir_run_progress {
+  size_t struct_size;
+  weir_run *run;
+  uint64_t nodes_done;
+  uint64_t nodes_total;
+  uint64_t elapsed_ns;
+  uint64_t estimated_remaining_ns;
+  char node[128];
+} weir_run_progress;
+typedef void (*weir_progress_fn)(void *ctx, const weir_run_progress *progress);
 typedef struct weir_run_options {
   size_t struct_size;
   uint64_t flags;
@@ -607,6 +617,9 @@ typedef struct weir_run_options {
   size_t num_absent;
   const weir_notice *notice;
   weir_trace *trace;
+  weir_progress_fn progress;
+  void *progress_ctx;
+  uint64_t progress_interval_ns;
 } weir_run_options;
 weir_status weir_program_run(weir_program *program,
                              weir_stream *stream,

@@ -132,7 +132,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use event::Event;
 pub use graph::{Graph, Node, Value, While};
 pub use kernel::{Call, Kernel, KernelBuilder};
-pub use program::{CompileOptions, Port, Program, Run, RunFuture, RunOptions};
+pub use program::{CompileOptions, Port, Program, Progress, Run, RunFuture, RunOptions};
 pub use stream::{Stream, StreamBuilder};
 pub use tensor::Tensor;
 pub use threadpool::ThreadPool;

@@ -7,6 +7,8 @@ use crate::event::notify;
 use crate::handle::shared_handle;
 use crate::tensor::Handles;
 use crate::{DType, Engine, Error, ErrorKind, Result, Stream, Tensor, TensorDesc, ThreadPool};
+use std::ffi::c_void;
+use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -15,6 +17,7 @@ use std::time::Duration;
 use weir_core::abi::{
     weir_compile_flags as C, weir_compile_options, weir_port_info, weir_port_kind_value as Ports, weir_program,
     weir_program_info, weir_report_format_value as Format, weir_run, weir_run_flags as R, weir_run_options,
+    weir_run_progress,
 };
 use weir_core::ffi;
 
@@ -83,6 +86,7 @@ pub struct RunOptions {
     deadline: Option<Duration>,
     threadpool: Option<ThreadPool>,
     outputs: Option<Vec<usize>>,
+    progress: Option<(Duration, Arc<Follower>)>,
 }
 
 impl RunOptions {
@@ -129,8 +133,24 @@ impl RunOptions {
         self
     }
 
+    /// Calls `follow` at most once in each `interval` with how far the run is, between two nodes and in a thread that
+    /// works for the run, which waits for it. It may cancel the run, and must not wait for it. A panic in it is lost.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use weir::RunOptions;
+    ///
+    /// let options = RunOptions::new().progress(Duration::from_secs(1), |progress| {
+    ///     println!("{} of {} nodes, {:?} to go", progress.nodes_done(), progress.nodes_total(), progress.remaining());
+    /// });
+    /// ```
+    pub fn progress(mut self, interval: Duration, follow: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Self {
+        self.progress = Some((interval, Arc::new(Follower(Box::new(follow)))));
+        self
+    }
+
     fn to_c(&self) -> weir_run_options {
-        let outputs = self.outputs.as_deref();
+        let (outputs, progress) = (self.outputs.as_deref(), self.progress.as_ref());
         weir_run_options {
             struct_size: size_of::<weir_run_options>(),
             flags: self.flags,
@@ -143,7 +163,68 @@ impl RunOptions {
             num_absent: 0,
             notice: std::ptr::null(),
             trace: std::ptr::null_mut(),
+            progress: progress.and(Some(Follower::call)),
+            progress_ctx: progress.map_or(std::ptr::null_mut(), |(_, told)| Arc::as_ptr(told).cast_mut().cast()),
+            // 0 would be 100 ms.
+            progress_interval_ns: progress.map_or(0, |(interval, _)| timeout_ns(Some(*interval)).max(1)),
         }
+    }
+}
+
+/// The closure that a run's progress is told to.
+struct Follower(Box<dyn Fn(Progress<'_>) + Send + Sync>);
+
+impl fmt::Debug for Follower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Follower")
+    }
+}
+
+impl Follower {
+    /// # Safety
+    /// `ctx` is such a value, and `progress` a struct of weir's; both outlive the call.
+    unsafe extern "C" fn call(ctx: *mut c_void, progress: *const weir_run_progress) {
+        // SAFETY: as demanded of the caller.
+        let (follower, progress) = unsafe { (&*ctx.cast_const().cast::<Follower>(), &*progress) };
+        silenced(|| (follower.0)(Progress(progress)));
+    }
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a>(&'a weir_run_progress);
+
+impl Progress<'_> {
+    /// Nodes that are over, in a loop once for each iteration.
+    pub fn nodes_done(&self) -> u64 {
+        self.0.nodes_done
+    }
+
+    /// These, and all that are known to come. It grows while branches and iterations begin.
+    pub fn nodes_total(&self) -> u64 {
+        self.0.nodes_total
+    }
+
+    /// The time since the run began.
+    pub fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.0.elapsed_ns)
+    }
+
+    /// How much longer it takes, by what earlier runs have cost; `None` while that is unknown.
+    pub fn remaining(&self) -> Option<Duration> {
+        let ns = self.0.estimated_remaining_ns;
+        (ns != u64::MAX).then(|| Duration::from_nanos(ns))
+    }
+
+    /// The name of the node that has just come to its end.
+    pub fn node(&self) -> String {
+        text_of(&self.0.node)
+    }
+
+    /// Cancels the run, if it was begun by [`Program::start`]; other runs cannot be cancelled.
+    pub fn cancel(&self) -> Result<()> {
+        // SAFETY: NULL, or the run's handle, which lives during the call.
+        check(unsafe { ffi::weir_run_cancel(self.0.run) })
     }
 }
 
@@ -232,14 +313,28 @@ impl Program {
         if stream.is_synchronous() {
             return Err(Error::new(ErrorKind::InvalidArgument, "a run is started on an asynchronous stream"));
         }
-        let told = options.to_c();
+        let mut told = options.to_c();
         let run = stream.submit(inputs, outputs, |from, into| {
             let (from, num_from, into, num_into) = (from.data(), from.len(), into.data(), into.len());
-            let (on, options, mut raw) = (stream.raw(), &raw const told, std::ptr::null_mut());
+            let (on, mut raw) = (stream.raw(), std::ptr::null_mut());
             // SAFETY: live handles, and arrays of these lengths. The run keeps the tensors, and their uses are noted.
-            check(unsafe {
-                ffi::weir_program_start(self.raw(), on, from, num_from, into, num_into, options, &raw mut raw)
-            })?;
+            let mut start = |told: &weir_run_options| unsafe {
+                ffi::weir_program_start(self.raw(), on, from, num_from, into, num_into, told, &raw mut raw)
+            };
+            match &options.progress {
+                None => check(start(&told))?,
+                Some((_, follower)) => {
+                    // The run's notice is the last that it does.
+                    let kept = Arc::clone(follower);
+                    notify(
+                        move |_| drop(kept),
+                        |notice| {
+                            told.notice = notice;
+                            start(&told)
+                        },
+                    )?;
+                }
+            }
             // SAFETY: a new reference.
             unsafe { Run::from_raw(raw) }.map(Some)
         })?;

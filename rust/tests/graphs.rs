@@ -312,6 +312,41 @@ fn a_cancelled_run_ends_and_tells() {
 }
 
 #[test]
+fn a_run_tells_how_far_it_is_and_can_end_itself() {
+    let cpu = Engine::cpu().unwrap();
+    let go = Arc::new(AtomicBool::new(true));
+    let program = waiting(&cpu, &go);
+    let stream = Stream::asynchronous(&cpu).unwrap();
+    let (x, mut y) = (numbers(&cpu, &[1.0]), numbers(&cpu, &[0.0]));
+    let (tell, told) = mpsc::channel();
+    let each = Duration::from_nanos(1);
+    let options = RunOptions::new().progress(each, move |progress| {
+        tell.send((progress.nodes_done(), progress.nodes_total(), progress.node())).unwrap();
+        assert_eq!(progress.cancel().unwrap_err().kind(), ErrorKind::InvalidArgument, "it has no handle");
+        panic!("which is lost");
+    });
+    program.run_into(&[&x], &mut [&mut y], &options).unwrap();
+    drop(options);
+    let heard: Vec<_> = told.iter().collect();
+    let (done, total, name) = heard.last().unwrap();
+    assert!(done == total && !name.is_empty(), "{heard:?}");
+
+    // The closure is kept as long as the run, and no longer.
+    let kept = Arc::new(());
+    let kept_by_run = Arc::clone(&kept);
+    let options = RunOptions::new().progress(each, move |progress| {
+        let _ = &kept_by_run;
+        progress.cancel().unwrap();
+    });
+    let run = program.start(&stream, &[&x], &mut [&mut y], &options).unwrap();
+    drop(options);
+    assert_eq!(run.synchronize().unwrap_err().kind(), ErrorKind::Cancelled);
+    while Arc::strong_count(&kept) > 1 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
 fn a_run_can_be_awaited() {
     struct Unpark(std::thread::Thread);
     impl std::task::Wake for Unpark {

@@ -3,7 +3,7 @@
 //! Chapter: Program.
 #![forbid(unsafe_code)]
 
-use super::{weir_notice, weir_placement, weir_threadpool, weir_trace};
+use super::{weir_notice, weir_placement, weir_progress_fn, weir_threadpool, weir_trace};
 
 /// Flags of a compilation. Other bits are refused.
 #[repr(C)]
@@ -177,4 +177,18 @@ pub struct weir_run_options {
     pub notice: *const weir_notice,
     /// NULL, or a trace that the run is to be part of, whatever that is a trace of (weir_trace_start).
     pub trace: *mut weir_trace,
+    /// NULL, or a function that is told how far the run is, at most once in each progress_interval_ns, and not at all
+    /// by a shorter run. A thread that works for the run calls it, between two nodes, and the thread's next node waits
+    /// for it; there is never more than one call at once, and none once the run is over: all come before its notice,
+    /// and before a wait for the run returns. A run that has failed, was cancelled or is late makes no more.
+    ///
+    /// There is no timer: with it a clock is read at each node, and while all threads of the run are in long kernels,
+    /// or wait for a device, nothing is reported. What it may call is what a host kernel of the run may; it may cancel
+    /// the run, and must not wait for it. The first such runs of a program allocate counters; a run for which there
+    /// is no memory fails with RESOURCE_EXHAUSTED. It is for one run: weir_program_run_many refuses it.
+    pub progress: weir_progress_fn,
+    /// For `progress`; alive until the run is over.
+    pub progress_ctx: *mut std::ffi::c_void,
+    /// The shortest time between two calls of `progress`, and before the first; 0 = 100 ms. 1 = at each node.
+    pub progress_interval_ns: u64,
 }

@@ -3,7 +3,7 @@
 //! Chapter: Failures.
 #![forbid(unsafe_code)]
 
-use super::{weir_engine, weir_status, weir_tensor_desc};
+use super::{weir_engine, weir_run, weir_status, weir_tensor_desc};
 
 /// A failure: of the calling thread's last failed call, of a stream, or of a run. Texts are NUL-terminated UTF-8, cut
 /// if they are too long.
@@ -94,6 +94,42 @@ pub struct weir_port_info {
     /// Its name, NUL-terminated UTF-8, cut if too long.
     pub name: [std::ffi::c_char; 128],
 }
+
+/// How far a run is (weir_run_options.progress).
+///
+/// Chapter: Run.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_run_progress {
+    /// sizeof(weir_run_progress), set by the library: a newer one may have more members than the caller's header.
+    pub struct_size: usize,
+    /// The run, borrowed for the call, for instance to cancel it; NULL for a run of weir_program_run.
+    pub run: *mut weir_run,
+    /// Nodes that are over: each kernel, task or other node that computes, in a loop once for each iteration. Conds,
+    /// cases and loops themselves do not count. A node that is passed over because an input is absent counts. A program
+    /// as a node, a node that fusion has made of several, and work that a device does as one piece are one node each;
+    /// work that is only handed to a device is over when it is handed over.
+    pub nodes_done: u64,
+    /// These, and all that are known to come: those outside of branches and loops, of each branch that was taken and of
+    /// each iteration that has begun. So it grows while branches and iterations begin, and never shrinks. When a run
+    /// succeeds all of them are over.
+    pub nodes_total: u64,
+    /// Nanoseconds since the run began; time in a stream's queue does not count.
+    pub elapsed_ns: u64,
+    /// How much longer the run takes, by the costs and the iterations that the program has learned: the work of the
+    /// nodes that are over has taken elapsed_ns, the rest is expected at the same rate. UINT64_MAX while costs are
+    /// unknown, and in a program with loops while no run has been measured.
+    pub estimated_remaining_ns: u64,
+    /// The node that has just come to its end, NUL-terminated UTF-8, cut if too long.
+    pub node: [std::ffi::c_char; 128],
+}
+
+/// Receives how far a run is (weir_run_options.progress). `progress` is valid during the call. Must not throw, longjmp
+/// or unwind.
+///
+/// Chapter: Run.
+pub type weir_progress_fn =
+    Option<unsafe extern "C" fn(ctx: *mut std::ffi::c_void, progress: *const weir_run_progress)>;
 
 /// Time that a node has taken, over all runs since the program was compiled.
 ///

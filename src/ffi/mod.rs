@@ -76,6 +76,8 @@ mod placement;
 mod program;
 #[cfg(feature = "graph")]
 mod program_stats;
+#[cfg(feature = "graph")]
+mod progress;
 #[cfg(feature = "engines")]
 mod resource;
 #[cfg(feature = "graph")]

@@ -4,7 +4,7 @@
 
 use super::argument::{array, out_ptr, out_value};
 use super::guard::{guard, guard_release};
-use super::{context, failure, handle, notice, versioned};
+use super::{context, failure, handle, notice, progress, versioned};
 use crate::abi::*;
 use crate::base::{Error, Ref, Result};
 use crate::engine::{LaunchKey, Tensor};
@@ -42,6 +42,8 @@ impl weir_run_options {
             && self.absent.is_null()
             && self.notice.is_null()
             && self.trace.is_null()
+            && self.progress.is_none()
+            && self.progress_interval_ns == 0
     }
 }
 
@@ -83,6 +85,10 @@ unsafe fn read<'a, 'p>(
         let text = format!("options->absent is NULL, but its length is {}", options.num_absent);
         return Err(Error::invalid(text));
     }
+    if options.progress.is_none() && options.progress_interval_ns > 0 {
+        let ns = options.progress_interval_ns;
+        return Err(Error::invalid(format!("options->progress_interval_ns is {ns}, but options->progress is NULL")));
+    }
     // SAFETY: as demanded of the caller, whose reference to the pool outlives the call. Nothing fails once there is a
     // reference to the pool that is not counted.
     unsafe {
@@ -103,6 +109,7 @@ unsafe fn read<'a, 'p>(
                 no_wait: bits & NO_WAIT != 0,
                 listener,
                 trace,
+                progress: progress::read(options),
             }),
             outputs,
         })))
@@ -227,7 +234,7 @@ pub unsafe extern "C" fn weir_program_start(
 /// Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are only read during the call;
 /// options may be NULL. Errors: those of weir_program_run, with the number of the run (FAILED_PRECONDITION for kernels
 /// that complete later in a worker of a pool comes before anything is run); OUT_OF_RANGE (count); INVALID_ARGUMENT also
-/// for options->absent and options->notice.
+/// for options->absent, options->notice and options->progress.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_run_many(

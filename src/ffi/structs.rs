@@ -45,6 +45,7 @@ versioned! {
     weir_while_desc: reserved: u32,
     weir_compile_options: reserved: u32,
     weir_run_options: notice: *const crate::abi::weir_notice,
+    weir_run_progress: node: [std::ffi::c_char; 128],
     weir_node_stats: name: [std::ffi::c_char; 128],
     weir_trace_options: reserved: u32,
     weir_trace_info: clock: [std::ffi::c_char; 32],

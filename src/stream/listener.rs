@@ -1,9 +1,10 @@
-//! Listeners: whom the host wants told of an end. They are values, so that repeated runs hold them without an
-//! allocation.
+//! Listeners: whom the host wants told of an end, or of how far a run is. They are values, so that repeated runs hold
+//! them without an allocation.
 
-use crate::abi::weir_notice;
+use crate::abi::{weir_notice, weir_progress_fn};
 use crate::base::Error;
 use std::any::Any;
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 
 /// The host's request to be told. While a call can still fail its context is the host's.
@@ -29,6 +30,35 @@ impl Listener {
         self.notice.notify.is_some() || self.notice.release.is_some()
     }
 }
+
+/// The host's request to be told how far a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct ProgressListener {
+    pub progress: weir_progress_fn,
+    pub ctx: *mut c_void,
+    /// The shortest time between two calls, and before the first.
+    pub interval_ns: u64,
+    /// Tells the host, with the run's handle if there is one.
+    pub tell: fn(&ProgressListener, &ProgressReport<'_>, Option<&dyn Any>),
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct ProgressReport<'a> {
+    pub nodes_done: u64,
+    /// The nodes known so far.
+    pub nodes_total: u64,
+    pub elapsed_ns: u64,
+    /// `None` while it cannot be known.
+    pub remaining_ns: Option<u64>,
+    /// The name of the node that was over last.
+    pub node: &'a str,
+}
+
+// SAFETY: as of `Listener`.
+unsafe impl Send for ProgressListener {}
+// SAFETY: as above.
+unsafe impl Sync for ProgressListener {}
 
 /// A listener that will be told. Once it is adopted the context is the library's, and released when this is dropped.
 #[derive(Debug)]

@@ -62,7 +62,7 @@ mod wait;
 
 pub use account::{Account, Aside, Extent};
 pub use domain::{Domain, DomainId, check_name};
-pub use listener::{KeptListener, Listener};
+pub use listener::{KeptListener, Listener, ProgressListener, ProgressReport};
 pub use notice::{Notice, What};
 pub use queue::{DeviceQueue, Executor, JoinOutcome, Joinable, Mark, Queue, QueueAttr, QueueItem, QueueWork};
 pub use resubmit_table::MOST_WORDS;

@@ -24,6 +24,10 @@ static void make_options(pending *p) {
         for (int k = 0; k < p->num_out; k++) p->indices[k] = (size_t)output_index(p, k);
         o->outputs = p->indices, o->num_outputs = (size_t)p->num_out;
     }
+    if (a->follows && a->kind != ACT_MANY) {
+        o->progress = told_how_far, o->progress_ctx = p;
+        o->progress_interval_ns = 1;
+    }
     if (a->flags && a->kind != ACT_MANY) o->absent = p->flags, o->num_absent = (size_t)p->num_out;
 }
 

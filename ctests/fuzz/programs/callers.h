@@ -35,6 +35,8 @@ typedef struct pending {
     bool will_tell; /* and is going to be */
     bool of_run;
     atomic_int tells, releases;
+    atomic_bool following; /* it is being told how far it is */
+    uint64_t nodes_done, nodes_total;
 } pending;
 
 typedef struct caller {
@@ -64,6 +66,9 @@ void compare_device(const pending *p);
 void judge_good(pending *p);
 /* How a run ended, or that its call was refused. */
 void judge(pending *p, weir_status status);
+
+/* Checks what a run says of how far it is. */
+void told_how_far(void *ctx, const weir_run_progress *progress);
 
 /* ---- Notices ----------------------------------------------------------------------------------- */
 

@@ -408,6 +408,9 @@ plan *plan_draw(uint64_t number, const drops *dropped) {
             p->callers[i].acts[k].tell = chance(&more, 70) ? NOT_TOLD : chance(&more, 50) ? BY_OPTIONS : BY_CALL;
         }
     }
+    for (int i = 0; i < p->num_callers; i++) {
+        for (int k = 0; k < p->callers[i].num_acts; k++) p->callers[i].acts[k].follows = chance(&more, 25);
+    }
     plan_leave_out(p, dropped);
     return p;
 }

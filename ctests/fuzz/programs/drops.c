@@ -13,7 +13,8 @@
 const char *const feature_names[FEATURES] = {
     "devices", "later", "block", "fail",  "open",  "switch", "cond",       "while",        "program",      "call",
     "task",    "partial", "cancel", "deadline", "many", "later-many", "bound", "jobs", "nameless", "stream-task",
-    "task-runs", "task-waits", "device-task", "sync", "absent", "placed-options", "ports", "pools", "notice"};
+    "task-runs", "task-waits", "device-task", "sync", "absent", "placed-options", "ports", "pools", "notice",
+    "progress"};
 
 /* ---- Names -------------------------------------------------------------------------------------- */
 
@@ -125,6 +126,7 @@ static void drop_callers(plan *p, const drops *d) {
             if (d->without[F_CANCEL] && (a->then == CANCEL_NOW || a->then == CANCEL_SOON)) a->then = WAIT_NOW;
             if (d->without[F_DEADLINE]) a->deadline_ns = 0;
             if (d->without[F_NOTICE]) a->tell = NOT_TOLD;
+            if (d->without[F_PROGRESS]) a->follows = false;
             if (d->without[F_PARTIAL]) a->outputs = 0;
             if (d->without[F_LATER]) a->manner = AT_ONCE;
             if (d->without[F_MANY] && a->kind == ACT_MANY) a->kind = ACT_RUN;
@@ -234,6 +236,7 @@ static void note_callers(plan *p) {
             p->uses[F_DEADLINE] |= a->deadline_ns > 0;
             p->uses[F_PARTIAL] |= a->outputs != 0;
             p->uses[F_MANY] |= a->kind == ACT_MANY;
+            p->uses[F_PROGRESS] |= a->follows && a->kind <= ACT_START;
             p->uses[F_NOTICE] |= a->tell != NOT_TOLD && (a->kind == ACT_START || a->kind == ACT_RUN_STREAM || a->kind == ACT_EVENT);
             p->uses[F_LATER_MANY] |= a->kind == ACT_MANY && !p->plain;
             p->uses[F_PLACED_OPTIONS] |= !p->plain && (a->deterministic || a->finish_independent);

@@ -168,6 +168,26 @@ void judge(pending *p, weir_status status) {
     finding("status", "a%d ends with %s", a->id, what_said(status));
 }
 
+/* ---- Progress ---------------------------------------------------------------------------------- */
+
+void told_how_far(void *ctx, const weir_run_progress *progress) {
+    pending *p = ctx;
+    const int act = p->act->id;
+    const unsigned long long done = progress->nodes_done, total = progress->nodes_total;
+    int32_t is_done = 0;
+    watch_progress();
+    if (atomic_exchange(&p->following, true)) finding("progress", "a%d: told twice at once", act);
+    if (p->settled || atomic_load(&p->tells) > 0) finding("progress", "a%d: told how far it is after its end", act);
+    if (progress->run != NULL) MUST(weir_run_query(progress->run, &is_done));
+    if (is_done != 0) finding("progress", "a%d: its run is over", act);
+    if (done > total) finding("progress", "a%d: %llu of %llu nodes", act, done, total);
+    if (done <= p->nodes_done) finding("progress", "a%d: %llu nodes after %llu", act, done, (unsigned long long)p->nodes_done);
+    if (total < p->nodes_total) finding("progress", "a%d: of %llu nodes after %llu", act, total, (unsigned long long)p->nodes_total);
+    p->nodes_done = done;
+    p->nodes_total = total;
+    atomic_store(&p->following, false);
+}
+
 /* ---- Notices ----------------------------------------------------------------------------------- */
 
 static void told_of_end(void *ctx, weir_status status, weir_run *run) {

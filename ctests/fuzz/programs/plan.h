@@ -208,6 +208,7 @@ typedef struct act {
     int count;
     manner manner;
     tell tell;
+    bool follows; /* the host is told of each node */
     bool dropped;
 } act;
 
@@ -265,6 +266,7 @@ typedef enum feature {
     F_PORTS,       /* inputs and outputs on devices */
     F_POOLS,       /* pools at all */
     F_NOTICE,      /* the host is told of ends */
+    F_PROGRESS,    /* and of how far runs are */
     FEATURES
 } feature;
 

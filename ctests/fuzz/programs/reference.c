@@ -321,6 +321,7 @@ static void print_act(FILE *to, const act *a) {
     if (a->deterministic) fprintf(to, ", deterministic");
     if (a->finish_independent) fprintf(to, ", finish_independent");
     if (a->no_wait) fprintf(to, ", no_wait");
+    if (a->follows) fprintf(to, ", followed");
     if (a->tell != NOT_TOLD) fprintf(to, ", told by %s", a->tell == BY_OPTIONS ? "options" : "call");
     fprintf(to, "\n");
 }

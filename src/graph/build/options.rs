@@ -3,7 +3,7 @@
 
 use crate::base::{Error, Ref, Result};
 use crate::memory::Flags;
-use crate::stream::Listener;
+use crate::stream::{Listener, ProgressListener};
 use crate::threadpool::ThreadPool;
 
 #[derive(Clone, Debug, Default)]
@@ -63,6 +63,8 @@ pub struct RunOptions {
     pub listener: Option<Listener>,
     /// The number of a trace that the run is to be part of.
     pub trace: Option<u64>,
+    /// Told how far the run is.
+    pub progress: Option<ProgressListener>,
 }
 
 impl RunOptions {

@@ -265,6 +265,14 @@ impl Learned {
         }
     }
 
+    /// The iterations of a loop that were counted last, or an assumption.
+    pub fn iterations_of(&self, plan: &Plan, looped: &Loop) -> u32 {
+        match plan.bodies[plan.origin(looped.first) as usize] {
+            Body::Enter(index) => self.iterations[index as usize].load(Relaxed),
+            _ => ITERATIONS,
+        }
+    }
+
     /// Copies have the cost and the iterations of the first of them.
     fn spread(&self, plan: &Plan) {
         for (cost, &origin) in self.costs.iter().zip(&plan.origins) {

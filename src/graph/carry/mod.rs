@@ -16,6 +16,7 @@ mod models_of_branches;
 #[cfg(all(test, loom))]
 pub(in crate::graph) mod models_of_propagation;
 pub(in crate::graph) mod orders;
+pub(in crate::graph) mod progress;
 pub(in crate::graph) mod queue;
 pub(in crate::graph) mod ready_set;
 pub(in crate::graph) mod semaphore;

@@ -1,8 +1,8 @@
 //! The orders of a run, beyond its tensors and its pool.
 //!
 //! Most runs have none, and pay nothing: `RunState::care` is 0 then, and their loops are versions that do not check.
-//! Orders make a run *careful* (it reads the clock before each node, or keeps statistics), or send it through the array
-//! in one thread.
+//! Orders make a run *careful* (it reads the clock before each node, keeps statistics, or says how far it is), or send
+//! it through the array in one thread.
 #![forbid(unsafe_code)]
 
 use crate::base::time::now_ns;
@@ -11,6 +11,7 @@ use crate::graph::build::options::RunOptions;
 use crate::graph::plan::Plan;
 use crate::kernel::Stop;
 use crate::memory::Flags;
+use crate::stream::ProgressListener;
 
 /// There is a deadline.
 pub(in crate::graph) const DEADLINE: u32 = 1;
@@ -24,6 +25,8 @@ pub(in crate::graph) const INDEPENDENT: u32 = 8;
 pub(in crate::graph) const ABSENT: u32 = 16;
 /// The host asks for a trace of this run.
 pub(in crate::graph) const ASKED: u32 = 32;
+/// The host asks how far the run is.
+pub(in crate::graph) const PROGRESS: u32 = 128;
 /// Some trace wants this run. No order of the host's: the run finds out when it is opened.
 pub(in crate::graph) const TRACED_RUN: u32 = 64;
 
@@ -36,6 +39,8 @@ pub(in crate::graph) struct Orders {
     pub(in crate::graph) absent: Option<Flags>,
     /// The number of the trace that the host asks for.
     pub(in crate::graph) trace: Option<u64>,
+    /// Told how far the run is.
+    pub(in crate::graph) progress: Option<ProgressListener>,
 }
 
 impl Orders {
@@ -66,6 +71,11 @@ impl Orders {
         self.care & ABSENT != 0
     }
 
+    /// Whether the host asks how far the run is.
+    pub fn asks_for_progress(&self) -> bool {
+        self.care & PROGRESS != 0
+    }
+
     /// A relative deadline starts here. `None` if there are no orders.
     #[inline]
     pub fn of(options: Option<&RunOptions>, plan: &Plan) -> Result<Option<Orders>> {
@@ -81,7 +91,8 @@ impl Orders {
             | bit(options.deterministic, SERIAL)
             | bit(options.finish_independent, SERIAL | INDEPENDENT)
             | bit(options.absent.is_some(), ABSENT)
-            | bit(options.trace.is_some(), ASKED);
+            | bit(options.trace.is_some(), ASKED)
+            | bit(options.progress.is_some(), PROGRESS);
         if care == 0 {
             return Ok(None);
         }
@@ -93,7 +104,7 @@ impl Orders {
             )));
         }
         let deadline_at_ns = if options.deadline_ns > 0 { now_ns().saturating_add(options.deadline_ns) } else { 0 };
-        let deadline_ns = options.deadline_ns;
-        Ok(Some(Orders { care, deadline_ns, deadline_at_ns, absent: options.absent, trace: options.trace }))
+        let &RunOptions { deadline_ns, absent, trace, progress, .. } = options;
+        Ok(Some(Orders { care, deadline_ns, deadline_at_ns, absent, trace, progress }))
     }
 }

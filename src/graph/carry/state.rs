@@ -7,7 +7,8 @@ use super::figures::{Tally, is_measured};
 use super::helpers::Helpers;
 use super::learned::Learned;
 use super::merged::Merged;
-use super::orders::{ABSENT, DEADLINE, FIGURES, INDEPENDENT, Orders, SERIAL};
+use super::orders::{ABSENT, DEADLINE, FIGURES, INDEPENDENT, Orders, PROGRESS, SERIAL};
+use super::progress::Progress;
 use super::queue::WorkQueue;
 use super::ready_set::ReadySet;
 use super::traced::TracedRun;
@@ -184,6 +185,8 @@ pub struct RunState {
     pub(in crate::graph) visitors: Mutex<Option<Ref<ThreadPool>>>,
     /// Its part in traces.
     pub(in crate::graph) traced: TracedRun,
+    /// How far it is, for a host that asks.
+    pub(in crate::graph) progress: Progress,
     /// Continues when another thread than the queued run's closed the run.
     pub(in crate::graph) waiter: Mailbox<(Arc<dyn CloseListener>, Arc<Queue>)>,
 }
@@ -292,6 +295,7 @@ impl RunState {
             poisoned: Mutex::default(),
             visitors: Mutex::default(),
             traced: TracedRun::default(),
+            progress: Progress::default(),
             waiter: Mailbox::default(),
         });
         state.invitation.sign(&state);
@@ -418,6 +422,7 @@ impl RunState {
         self.calls.set_deadline(deadline);
         if let Some(orders) = orders {
             *self.orders.lock() = *orders;
+            orders.progress.as_ref().inspect(|listener| self.begin_progress(listener));
         }
     }
 
@@ -427,7 +432,7 @@ impl RunState {
 
     /// Whether nodes are checked one by one.
     pub(in crate::graph) fn is_careful(&self) -> bool {
-        self.cares(DEADLINE | FIGURES)
+        self.cares(DEADLINE | FIGURES | PROGRESS)
     }
 
     /// Whether one thread is to run everything.

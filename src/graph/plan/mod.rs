@@ -302,6 +302,11 @@ impl Plan {
         }
     }
 
+    /// Where the first iteration of this loop is counted.
+    pub fn first_counts_at(&self, index: usize) -> usize {
+        self.overlap(&self.loops[index]).map_or(index, |overlap| self.slot_counts_at(overlap.slots.start))
+    }
+
     pub fn slot_counts_at(&self, slot: u32) -> usize {
         self.loops.len() + slot as usize
     }

@@ -54,6 +54,9 @@ impl Program {
         if orders.is_some_and(|orders| orders.asks_what_is_absent()) {
             return Err(Error::invalid("options->absent is given, which is for one run"));
         }
+        if orders.is_some_and(|orders| orders.asks_for_progress()) {
+            return Err(Error::invalid("options->progress is given, which is for one run"));
+        }
         let own = options.and_then(|options| options.threadpool.as_ref());
         let pool: Option<&Ref<ThreadPool>> = own.or_else(|| program.plan().engines[0].pool());
         pool.map_or(Ok(()), |pool| pool.usable())?;

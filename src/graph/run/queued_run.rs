@@ -228,7 +228,10 @@ impl QueuedRun {
         let _ = self.program.put(program);
         let state = state?;
         match handle.map_or(Ok(()), |handle| handle.attach(&state)) {
-            Ok(()) => Ok(state),
+            Ok(()) => {
+                state.set_handle(|| handle.map(|handle| Arc::clone(handle) as What));
+                Ok(state)
+            }
             Err(cancelled) => {
                 self.give_state_back(state);
                 Err(cancelled)
@@ -242,6 +245,7 @@ impl QueuedRun {
         let Some(state) = self.state.take() else { return Err(Error::internal("a run without a state")) };
         if let Some(handle) = &handle {
             handle.detach();
+            state.set_handle(|| None);
         }
         if state.has_calls() {
             drop(state.calls.stream.lock().take());

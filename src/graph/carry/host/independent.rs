@@ -82,6 +82,8 @@ impl RunState {
                 whole = false;
             } else if plan.absence.own.is_empty() || !self.skips(node as usize) {
                 whole &= self.go_one(node, pool, poisoned);
+            } else {
+                self.is_passed_over(node);
             }
             node = behind;
         }
@@ -93,8 +95,9 @@ impl RunState {
         match plan.bodies[node as usize] {
             Body::Select(index) => {
                 let select = &plan.selects[index as usize];
-                let nodes = &self.branch(select).nodes;
-                let whole = self.go(nodes.start, nodes.end, pool, poisoned);
+                let branch = self.branch(select);
+                self.takes(node, branch);
+                let whole = self.go(branch.nodes.start, branch.nodes.end, pool, poisoned);
                 // The ends of the branches lie behind them; that of the branch that ran has got its poison.
                 let first_end = select.branches.last().map_or(select.end, |branch| branch.nodes.end);
                 for end in first_end..select.end {
@@ -106,6 +109,7 @@ impl RunState {
             }
             Body::Enter(index) => {
                 let whole = self.go_around(index as usize, pool, poisoned);
+                self.leaves(index as usize);
                 if !whole {
                     self.poison(node, poisoned);
                 }
@@ -129,6 +133,7 @@ impl RunState {
                     Some(tape) => tape.walked(node, !matches!(result, Ok(true))),
                     None => self.measured(node as usize, (now_ns() - start).saturating_sub(clock_ns())),
                 }
+                self.is_over(node, now_ns);
                 match result {
                     Ok(true) => return true,
                     // The thread that completed it has reported the failure.
@@ -143,6 +148,8 @@ impl RunState {
 
     fn go_around(&self, index: usize, pool: Option<&Ref<ThreadPool>>, poisoned: &mut Poisoned<'_>) -> bool {
         let looped = self.enter(index);
+        self.enters(index);
+        self.begins_condition(self.plan().first_counts_at(index));
         if let Some(overlap) = self.plan().overlap(looped) {
             return self.go_through_slots(overlap, pool, poisoned);
         }
@@ -154,10 +161,12 @@ impl RunState {
             if !self.goes_on(looped) {
                 return true;
             }
+            self.begins_body(index);
             if !self.go(looped.body.start, looped.body.end, pool, poisoned) {
                 return false;
             }
             self.next(index);
+            self.begins_condition(index);
         }
     }
 

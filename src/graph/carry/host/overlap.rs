@@ -2,7 +2,7 @@
 
 use super::independent::Poisoned;
 use super::ops::After;
-use super::serial::Walked;
+use super::serial::{Walked, may_report};
 use super::shown::Show;
 use super::worker::{CAREFUL, FAST, TRACED, Worker};
 use crate::base::Ref;
@@ -65,10 +65,13 @@ impl RunState {
     }
 
     /// The next iteration of this loop has the slot behind this one.
-    fn opened(&self, index: u32) -> Release {
+    fn opened<const MODE: u8>(&self, index: u32) -> Release {
         let slot = &self.plan().slots[index as usize];
         let next = self.sibling(slot, self.ring(slot).after(slot.number));
         self.set_iteration(next, self.iteration(index) + 1);
+        if may_report::<MODE>() {
+            self.begins_condition(self.plan().slot_counts_at(next));
+        }
         slot.open
     }
 
@@ -76,6 +79,9 @@ impl RunState {
     fn leave<const MODE: u8>(&self, index: u32) {
         let slot = &self.plan().slots[index as usize];
         self.copy_all(&slot.leave);
+        if may_report::<MODE>() {
+            self.leaves(slot.looped as usize);
+        }
         if MODE != FAST {
             self.learned().count_iterations(
                 self.plan(),
@@ -102,10 +108,15 @@ impl RunState {
             if MODE == TRACED {
                 at.iteration(self.plan().slot_counts_at(index));
             }
+            let counted_at = self.plan().slot_counts_at(index);
+            if may_report::<MODE>() && iteration > 0 {
+                self.begins_condition(counted_at);
+            }
             let Slot { condition, body, .. } = &self.plan().slots[index as usize];
             let goes_on = self.walk::<MODE, ABSENCE>(condition.start, condition.end, pool, at)
                 && self.holds(index)
                 && self.is_in_time::<MODE>(looped.first)
+                && self.goes_around::<MODE>(counted_at)
                 && self.walk::<MODE, ABSENCE>(body.start, body.end, pool, at)
                 && self.is_in_time::<MODE>(looped.first);
             if !goes_on {
@@ -128,7 +139,11 @@ impl RunState {
         let (mut index, mut iteration) = (slots.start, 0);
         loop {
             self.set_iteration(index, iteration);
-            poisoned.iteration(self.plan().slot_counts_at(index));
+            let counted_at = self.plan().slot_counts_at(index);
+            poisoned.iteration(counted_at);
+            if iteration > 0 {
+                self.begins_condition(counted_at);
+            }
             let Slot { condition, body, .. } = &self.plan().slots[index as usize];
             if !self.go(condition.start, condition.end, pool, poisoned) {
                 return false;
@@ -137,6 +152,7 @@ impl RunState {
                 self.leave::<CAREFUL>(index);
                 return true;
             }
+            self.begins_body(counted_at);
             if !self.go(body.start, body.end, pool, poisoned) {
                 return false;
             }
@@ -165,9 +181,12 @@ impl<const MODE: u8> Worker<'_, MODE> {
         if !goes_on {
             return After::Start(slot.retire);
         }
+        if self.is_careful() {
+            state.begins_body(self.plan.slot_counts_at(index));
+        }
         match state.ring(slot).open_after(slot.number) {
             Opening::Opened => {
-                let open = state.opened(index);
+                let open = state.opened::<MODE>(index);
                 self.trace_opened(index);
                 After::Start(open)
             }
@@ -187,7 +206,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
             Retired::Free => self.start(plan.starts(token)),
             Retired::Resume => {
                 let before = state.sibling(slot, ring.before(slot.number));
-                let release = state.opened(before);
+                let release = state.opened::<MODE>(before);
                 self.trace_opened(before);
                 let first = self.start(plan.starts(release));
                 let retired = self.start(plan.starts(token));

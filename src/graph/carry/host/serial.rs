@@ -21,6 +21,11 @@ use std::sync::atomic::{AtomicU32, Ordering::*};
 /// How a node's cost follows its measurements.
 const COSTS: Rate = Rate { down: 1.0, up: 1.0, most_up: 0.5, least_up: 10.0 };
 
+/// Whether a walk of this version may say how far the run is.
+pub(in crate::graph) const fn may_report<const MODE: u8>() -> bool {
+    MODE == CAREFUL || MODE == TRACED
+}
+
 /// How far a walk has come, and what it writes to.
 pub(in crate::graph) struct Walked<'a> {
     /// The node in hand, in case it panics.
@@ -32,9 +37,12 @@ pub(in crate::graph) struct Walked<'a> {
 impl Walked<'_> {
     /// A node has run.
     #[inline]
-    fn ran(&self, node: u32, failed: bool) {
+    fn ran(&self, state: &RunState, node: u32, failed: bool) {
         if let Some(tape) = self.tape {
             tape.walked(node, failed);
+            if tape.is_careful {
+                state.is_over(node, now_ns);
+            }
         }
     }
 
@@ -102,7 +110,7 @@ impl RunState {
             let node = at.at.load(Relaxed);
             self.fail_at(node, &error);
             if is_told(&self.plan().bodies[node as usize]) {
-                at.ran(node, true);
+                at.ran(self, node, true);
             }
             self.walk_rest(node + 1, end);
         }
@@ -126,6 +134,9 @@ impl RunState {
                 return false;
             }
             if ABSENCE && self.skips(node as usize) {
+                if may_report::<MODE>() {
+                    self.is_passed_over(node);
+                }
                 node = self.plan().behind(node);
                 continue;
             }
@@ -138,7 +149,7 @@ impl RunState {
                         self.fail_at(node, &call.failed(status));
                     }
                     if MODE == TRACED {
-                        at.ran(node, status != 0);
+                        at.ran(self, node, status != 0);
                     }
                     node += 1;
                 }
@@ -148,14 +159,17 @@ impl RunState {
                         self.fail_at(node, error);
                     }
                     if MODE == TRACED {
-                        at.ran(node, result.is_err());
+                        at.ran(self, node, result.is_err());
                     }
                     node += 1;
                 }
                 Body::Select(index) => {
                     let select = &plan.selects[index as usize];
-                    let branch = self.branch(select).nodes.clone();
-                    self.walk::<MODE, ABSENCE>(branch.start, branch.end, pool, at);
+                    let branch = self.branch(select);
+                    if may_report::<MODE>() {
+                        self.takes(node, branch);
+                    }
+                    self.walk::<MODE, ABSENCE>(branch.nodes.start, branch.nodes.end, pool, at);
                     node = select.end;
                 }
                 Body::Enter(index) => {
@@ -172,9 +186,13 @@ impl RunState {
                         self.fail_at(node, error);
                     }
                     if MODE == TRACED {
-                        at.ran(node, !matches!(result, Ok(true)));
+                        at.ran(self, node, !matches!(result, Ok(true)));
                     } else if MODE != FAST {
-                        self.measured(node as usize, (now_ns() - start).saturating_sub(clock_ns()));
+                        let end = now_ns();
+                        self.measured(node as usize, (end - start).saturating_sub(clock_ns()));
+                        if MODE == CAREFUL {
+                            self.is_over(node, || end);
+                        }
                     }
                     node += 1;
                 }
@@ -191,6 +209,15 @@ impl RunState {
         !self.is_stopped()
     }
 
+    /// Another iteration begins, which is true.
+    #[inline]
+    pub(in crate::graph) fn goes_around<const MODE: u8>(&self, counted_at: usize) -> bool {
+        if may_report::<MODE>() {
+            self.begins_body(counted_at);
+        }
+        true
+    }
+
     fn walk_loop<const MODE: u8, const ABSENCE: bool>(
         &self,
         index: usize,
@@ -198,6 +225,10 @@ impl RunState {
         at: &Walked<'_>,
     ) {
         let looped = self.enter(index);
+        if may_report::<MODE>() {
+            self.enters(index);
+            self.begins_condition(self.plan().first_counts_at(index));
+        }
         if let Some(overlap) = self.plan().overlap(looped) {
             return self.walk_slots::<MODE, ABSENCE>(looped, overlap, pool, at);
         }
@@ -209,10 +240,14 @@ impl RunState {
         while self.walk::<MODE, ABSENCE>(condition.start, condition.end, pool, at)
             && self.goes_on(looped)
             && self.is_in_time::<MODE>(looped.first)
+            && self.goes_around::<MODE>(index)
             && self.walk::<MODE, ABSENCE>(body.start, body.end, pool, at)
             && self.is_in_time::<MODE>(looped.first)
         {
             self.next(index);
+            if may_report::<MODE>() {
+                self.begins_condition(index);
+            }
             if MODE == TRACED {
                 at.iteration(index);
             }
@@ -220,6 +255,9 @@ impl RunState {
         if MODE != FAST {
             let iterations = self.iterations[index].load(Relaxed);
             self.learned().count_iterations(self.plan(), looped, iterations);
+        }
+        if may_report::<MODE>() {
+            self.leaves(index);
         }
     }
 

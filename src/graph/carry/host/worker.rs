@@ -256,6 +256,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
                 self.push(node);
             } else {
                 self.trace_note(TraceEvent::Return, node, NONE);
+                self.is_over(node);
                 if let Some(next) = self.finish(node, After::Edges) {
                     self.push(next);
                 }
@@ -336,6 +337,9 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         match body {
             Body::Select(index) => {
                 let select = &plan.selects[index as usize];
+                if self.is_careful() && state.reports_progress() {
+                    state.takes(node, state.branch(select));
+                }
                 return if select.is_early {
                     ops::choose(state, index)
                 } else {
@@ -371,6 +375,9 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             let end = now_ns();
             state.measured(node as usize, (end - start).saturating_sub(clock_ns()));
             self.at_ns.set(end);
+            if MODE == CAREFUL && !matches!(after, After::Later) {
+                state.is_over(node, || end);
+            }
         }
         after
     }
@@ -388,8 +395,12 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
                 if self.state.is_stopped() {
                     return After::Edges;
                 }
+                self.state.begins_body(index);
             }
             return After::Release(looped.release_body);
+        }
+        if self.is_careful() {
+            self.state.leaves(index);
         }
         if MODE != FAST {
             let iterations = self.state.iterations[index].load(Relaxed);
@@ -409,6 +420,9 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         }
         if stopped && self.plan.is_step(node) {
             self.state.left_out(node);
+        }
+        if !stopped && self.is_careful() {
+            self.state.is_passed_over(node);
         }
         match body {
             Body::Select(index) => ops::choose_none(self.state, &self.plan.selects[index as usize]),

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::{CAREFUL, TRACED, Worker};
+use crate::base::time::now_ns;
 use crate::graph::carry::host::ops::After;
 use crate::graph::carry::host::run_tape::{RunTape, is_told};
 use crate::graph::plan::Body;
@@ -33,6 +34,9 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         if let Some(tape) = self.tape() {
             tape.shared(TraceEvent::Round, node, if matches!(after, After::Later) { LATER } else { 0 });
         }
+        if !matches!(after, After::Later) {
+            self.is_over(node);
+        }
         after
     }
 
@@ -55,19 +59,36 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             flags = FAILED;
         }
         tape.shared(TraceEvent::Node, node, flags);
+        if !matches!(after, After::Later) {
+            self.is_over(node);
+        }
         after
     }
 
+    /// For the progress of a run that is asked for it.
+    #[inline]
+    pub(super) fn is_over(&self, node: u32) {
+        if self.is_careful() {
+            self.state.is_over(node, now_ns);
+        }
+    }
+
     pub(super) fn enter(&self, index: usize) -> After {
+        if self.is_careful() {
+            self.state.enters(index);
+            self.state.begins_condition(self.plan.first_counts_at(index));
+        }
         let after = self.state.enter_and_begin(index);
         if MODE == TRACED {
-            let overlap = self.plan.overlap(&self.plan.loops[index]);
-            self.trace_iteration(overlap.map_or(index, |overlap| self.plan.slot_counts_at(overlap.slots.start)));
+            self.trace_iteration(self.plan.first_counts_at(index));
         }
         after
     }
 
     pub(super) fn next(&self, index: usize) -> After {
+        if self.is_careful() {
+            self.state.begins_condition(index);
+        }
         let release = self.state.next(index).release_condition;
         if MODE == TRACED {
             self.trace_iteration(index);
