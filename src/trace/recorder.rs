@@ -8,6 +8,7 @@ use crate::base::{Code, Error, Result, process};
 use crate::sync::{Mutex, OnceLock, thread};
 use std::any::Any;
 use std::cell::Cell;
+use std::ops::RangeInclusive;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
@@ -41,6 +42,14 @@ pub struct Settings {
     /// Records of each thread, a power of two; and how many threads have rings.
     pub records: usize,
     pub threads: usize,
+}
+
+impl Settings {
+    /// How many records and threads a host may ask for, and what it gets if it does not say.
+    pub const RECORDS: RangeInclusive<usize> = 64..=1 << 26;
+    pub const THREADS: RangeInclusive<usize> = 1..=4096;
+    pub const DEFAULT_RECORDS: usize = 1 << 16;
+    pub const DEFAULT_THREADS: usize = 64;
 }
 
 /// A trace: its rings, and what explains their records.
