@@ -4,7 +4,7 @@ use super::clock::{self, Anchor};
 use super::post::Post;
 use super::ring::RecordRing;
 use super::table::Table;
-use crate::base::{Code, Error, Result, process};
+use crate::base::{Code, Error, Result, process, reserve};
 use crate::sync::{Mutex, OnceLock, thread};
 use std::any::Any;
 use std::cell::Cell;
@@ -210,12 +210,21 @@ impl Recorder {
         if tables.iter().any(|known| known.number == table.number) {
             return true;
         }
-        let is_room = tables.try_reserve(1).is_ok();
-        if is_room {
-            tables.push(Arc::clone(table));
+        if tables.len() == tables.capacity() {
+            let Ok(longer) = reserve::whole(|| longer(&tables)) else { return false };
+            *tables = longer;
         }
-        is_room
+        tables.push(Arc::clone(table));
+        true
     }
+}
+
+/// A copy with twice the room.
+fn longer<T: Clone>(all: &[T]) -> Result<Vec<T>> {
+    let mut longer = Vec::new();
+    longer.try_reserve_exact((2 * all.len()).max(16)).map_err(|_| reserve::short())?;
+    longer.extend_from_slice(all);
+    Ok(longer)
 }
 
 fn free_place() -> Option<usize> {
