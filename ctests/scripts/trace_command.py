@@ -179,6 +179,13 @@ def test_a_variable_that_is_refused(folder):
     assert Ran(folder, ENDINGS, "without", variable="yes").expect(4).files() == []
 
 
+def test_without_memory_nothing_is_traced(folder):
+    script = f"ulimit -v 4000000; exec {ENDINGS} return"
+    line = "^weir: nothing is traced: .*memory"
+    Ran(folder, "sh", "-c", script, variable="report;records=67108864").expect(5, line)
+    traced(folder, "--records", "67108864", "sh", "-c", script).expect(5, line)
+
+
 def test_how_much_is_kept(folder):
     lost = []
     for words in ["--records", "64"], ["--records", "64", "--keep-last"], ["--threads", "1"]:
