@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# The installed tree: lib/libweir.so with its soname links, include/weir.h, weir.hpp and weir/, bin/weir_conformance, a CMake
-# package, a pkg-config file and the licences. Nothing in it knows where it lies: it may be moved as a whole.
-# Components: runtime (the library and its licences), debug (its symbols and lines), testing (the library for
-# tests with its links and headers, and weir_conformance) and dev (all the rest).
+# The installed tree: lib/libweir.so with its soname links, include/weir.h, weir.hpp and weir/, bin/weir_conformance and
+# bin/weir_trace, a CMake package, a pkg-config file and the licences. Nothing in it knows where it lies: it may be moved
+# as a whole. Components: runtime (the library and its licences), debug (its symbols and lines), testing (the library for
+# tests with its links and headers, and the two programs) and dev (all the rest).
 
 include(CMakePackageConfigHelpers)
 
@@ -76,11 +76,13 @@ install(FILES include/weir/testing.h include/weir/testing.hpp include/weir/weir_
 install(FILES LICENSE-MIT LICENSE-APACHE DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/doc/weir" COMPONENT runtime)
 
 if(TARGET weir_conformance AND WEIR_BUILD_TOOLS)
-    # Who has built some targets alone has not built this one, and wants the library.
-    install(TARGETS weir_conformance DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT testing OPTIONAL)
-    install(CODE "if(NOT EXISTS \"$<TARGET_FILE:weir_conformance>\")
-        message(STATUS \"Not built, so not installed: weir_conformance\")
-    endif()" COMPONENT testing)
+    # A tree of which some targets alone were built has none of these, and its library is installed.
+    foreach(tool IN ITEMS weir_conformance weir_trace)
+        install(TARGETS ${tool} DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT testing OPTIONAL)
+        install(CODE "if(NOT EXISTS \"$<TARGET_FILE:${tool}>\")
+            message(STATUS \"Not built, so not installed: ${tool}\")
+        endif()" COMPONENT testing)
+    endforeach()
 endif()
 
 # find_package(weir 0.1 CONFIG)

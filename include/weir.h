@@ -117,7 +117,8 @@
  *   Fork         The child can do what needs no thread, pool or device: products without a pool, and cpu engines,
  *                synchronous streams, kernels, graphs and programs that it makes itself. Inherited objects it can only
  *                release, which does nothing. The rest returns FAILED_PRECONDITION once an engine, a pool or a plug-in's
- *                device has existed. The library stays loaded after dlclose, and does nothing at exit.
+ *                device has existed. The library stays loaded after dlclose, and does nothing at exit,
+ *                but for the trace that WEIR_TRACE asks for (docs/trace.md).
  *
  * The headers and their chapters
  *

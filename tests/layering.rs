@@ -358,11 +358,11 @@ fn locks_come_from_sync() {
 /// Where a variable of the environment is read, once in a process: each is a setting that the documentation names.
 const READERS: &[&str] = &[
     "device/cuda/blas/mod.rs",
-    "device/cuda/disk.rs",
     "device/cuda/driver.rs",
     "engine/threads.rs",
     "kernel/cache/mod.rs",
     "kernel/vector/isa.rs",
+    "sync/environment.rs",
     "threadpool/attr.rs",
 ];
 

@@ -75,6 +75,8 @@ find_package)
     "$work/build/consumer_cpp"
     "$work/build/consumer_testing"
     "$tree/bin/weir_conformance" --device emulated
+    "$tree/bin/weir_trace" -o "$work/trace.html" "$work/build/consumer"
+    [ -s "$work/trace.html" ] || fail "weir_trace has written nothing"
     if [ $static = ON ]; then
         "$work/build/consumer_static"
         if readelf -d "$work/build/consumer_static" | grep -q 'NEEDED.*weir'; then

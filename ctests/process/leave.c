@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Leaving: dlclose while the library's threads work, and exit while work is queued. The program does not link to
- * weir; it opens the library that it is told (argv[1]).
+ * Leaving: dlclose while the library's threads work, and exit while work is queued, also with a trace. The program does
+ * not link to weir; it opens the library that it is told (argv[1]).
  */
 
 #include <dlfcn.h>
@@ -91,13 +91,13 @@ static void test_dlclose(const char *path) {
     if (dlopen(path, RTLD_NOW | RTLD_NOLOAD) == NULL) fail("the library was unloaded");
 }
 
-/* A process that returns from main with work queued ends at once, and well. */
-static void test_exit(char *self, char *path) {
+/* In a process of its own. */
+static void run(char *self, char *path, const char *way) {
     int status = 0;
     pid_t child = fork();
     if (child < 0) fail("fork");
     if (child == 0) {
-        execl(self, self, path, "exit", (char *)NULL);
+        execl(self, self, path, way, (char *)NULL);
         _exit(127);
     }
     if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
@@ -105,13 +105,36 @@ static void test_exit(char *self, char *path) {
     }
 }
 
+/* A process that returns from main with work queued ends at once, and well. */
+static void test_exit(char *self, char *path) {
+    run(self, path, "exit");
+}
+
+/* A trace that the environment asks for is written at the end, behind dlclose and while threads work. */
+static void test_traced_exit(char *self, char *path) {
+    char name[] = "/tmp/leave.XXXXXX", request[64], begin[8] = "";
+    const int file = mkstemp(name);
+    if (file < 0) fail("mkstemp");
+    snprintf(request, sizeof request, "json:%s", name);
+    if (setenv("WEIR_TRACE", request, 1) != 0) fail("setenv");
+    run(self, path, "dlclose");
+    unsetenv("WEIR_TRACE");
+    FILE *written = fopen(name, "r");
+    if (written == NULL || fgets(begin, sizeof begin, written) == NULL || begin[0] != '{') fail("no trace was written");
+    fclose(written);
+    close(file);
+    unlink(name);
+}
+
 int main(int argc, char **argv) {
     if (argc < 2) fail("usage: leave <libweir.so>");
     if (argc > 2) {
-        begin_work(argv[1]);
-        return 0;
+        void *library = begin_work(argv[1]);
+        return strcmp(argv[2], "dlclose") == 0 ? dlclose(library) : 0;
     }
-    test_exit(argv[0], argv[1]); /* first: the library is not in this process yet, so fork is of no concern to it */
+    /* First: the library is not in this process yet, so fork is of no concern to it. */
+    test_exit(argv[0], argv[1]);
+    test_traced_exit(argv[0], argv[1]);
     test_dlclose(argv[1]);
     return 0;
 }

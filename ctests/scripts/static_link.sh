@@ -4,8 +4,8 @@
 #   static_link.sh <include directory> <libweir.a> <library>...
 #
 # Programs with all of weir in them: a product on a pool and nothing else, of which the linker keeps what it needs, and
-# those on the first page of weir.h, linked with -static. The libraries are those of weir.pc (pkg-config --static). CC
-# is the compiler, musl-gcc too.
+# those on the first page of weir.h, linked with -static; and a plug-in. The libraries are those of weir.pc (pkg-config
+# --static). CC is the compiler, musl-gcc too.
 
 set -eu
 
@@ -42,8 +42,42 @@ int main(void) {
 C
 link "$work/product.c"
 "$work/program"
+WEIR_TRACE=report "$work/program" 2>"$work/report"
+grep -q '^weir trace: ' "$work/report" || { echo "static_link.sh: no trace by the environment" >&2 && exit 1; }
 strip "$work/program"
 alone=$(wc -c <"$work/program")
+
+# A plug-in with all of weir in it writes its trace when it is unloaded. The C library musl unloads nothing.
+cat >"$work/plugin.c" <<'C'
+#include <weir/trace.h>
+
+int plugin_call(void);
+
+int plugin_call(void) {
+    uint32_t name;
+    return weir_trace_intern("a name", &name);
+}
+C
+cat >"$work/host.c" <<'C'
+#include <dlfcn.h>
+#include <string.h>
+#include <unistd.h>
+
+int main(int argc, char **argv) {
+    void *plugin = argc == 2 ? dlopen(argv[1], RTLD_NOW) : NULL;
+    void *symbol = plugin != NULL ? dlsym(plugin, "plugin_call") : NULL;
+    int (*call)(void);
+    memcpy(&call, &symbol, sizeof call);
+    if (call == NULL || call() != 0 || dlclose(plugin) != 0) return 1;
+    if (dlopen(argv[1], RTLD_NOW | RTLD_NOLOAD) != NULL) return 0;
+    _exit(0);
+}
+C
+link "$work/plugin.c" -shared -fPIC
+mv "$work/program" "$work/plugin.so"
+"${CC:-cc}" "$work/host.c" -o "$work/host" -ldl
+WEIR_TRACE=report "$work/host" "$work/plugin.so" 2>"$work/report"
+grep -q '^weir trace: ' "$work/report" || { echo "static_link.sh: no trace of a plug-in" >&2 && exit 1; }
 
 sed -n '1,/^ \*\/$/s/^ \* \{0,1\}//p' "$include_dir/weir.h" | awk -v "work=$work" '
     /^    #include/ && !inside { inside = 1; number++ }

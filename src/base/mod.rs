@@ -11,6 +11,7 @@ mod name;
 pub mod object;
 pub mod process;
 mod reach;
+pub mod reserve;
 mod successors;
 pub mod text;
 pub mod time;

@@ -1,7 +1,7 @@
 //! The panic guard: every exported body runs in here.
 #![forbid(unsafe_code)]
 
-use super::last_error;
+use super::{environment, last_error};
 use crate::abi::weir_status;
 use crate::base::{Code, Error, Result};
 use crate::device::plugin;
@@ -15,7 +15,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 #[inline]
 pub(super) fn guard(function: &'static str, body: impl FnOnce() -> Result<()>) -> weir_status {
     let checked = || {
-        fork::hook();
+        if fork::hook() {
+            environment::begin();
+        }
         heap::enter()?;
         body()
     };

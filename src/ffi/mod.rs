@@ -9,6 +9,7 @@
 #![allow(rustdoc::broken_intra_doc_links, reason = "the comments are for the C header: i[d] is an index, no link")]
 
 mod argument;
+mod environment;
 mod failure;
 #[cfg(feature = "graph")]
 mod frames;

@@ -14,17 +14,15 @@ use crate::sync::ambient;
 use crate::trace::{self, Filter, Settings, Tape, Trace, TraceEvent, TraceFormat, TraceRecord};
 use std::any::Any;
 use std::ffi::{c_char, c_void};
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Records of a thread, and threads, if the host does not say.
-const RECORDS: usize = 1 << 16;
-const THREADS: usize = 64;
-
-fn within(value: usize, least: usize, most: usize, what: &str) -> Result<usize> {
-    if (least..=most).contains(&value) {
+fn within(value: usize, limits: &RangeInclusive<usize>, what: &str) -> Result<usize> {
+    if limits.contains(&value) {
         return Ok(value);
     }
+    let (least, most) = (limits.start(), limits.end());
     Err(Error::out_of_range(format!("options->{what} is {value}, expected {least} to {most}, or 0")))
 }
 
@@ -61,12 +59,12 @@ unsafe fn settings(options: &weir_trace_options) -> Result<Settings> {
         _ => (Filter::Everything, None),
     };
     let records = match options.records_per_thread {
-        0 => RECORDS,
-        records => within(records, 64, 1 << 26, "records_per_thread")?.next_power_of_two(),
+        0 => Settings::DEFAULT_RECORDS,
+        records => within(records, &Settings::RECORDS, "records_per_thread")?.next_power_of_two(),
     };
     let threads = match options.threads as usize {
-        0 => THREADS,
-        threads => within(threads, 1, 4096, "threads")?,
+        0 => Settings::DEFAULT_THREADS,
+        threads => within(threads, &Settings::THREADS, "threads")?,
     };
     Ok(Settings { filter, keeps, keeps_last: bits & KEEP_LAST != 0, records, threads })
 }

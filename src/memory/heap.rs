@@ -14,11 +14,13 @@
 //! call of a host (`base::object`). A kept block counts as in use.
 
 use crate::base::object::{KEPT_ALIGN, KEPT_SIZE};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, reserve};
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::{Cell, UnsafeCell};
+use std::cell::UnsafeCell;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
+
+pub use crate::base::reserve::{check, whole};
 
 /// Pages of it are not committed before they are used.
 const SIZE: usize = 4 << 20;
@@ -48,13 +50,6 @@ struct AllocationCounts {
     bytes_freed: AtomicU64,
 }
 
-const TOUCHED: u8 = 1;
-const IN_WHOLE: u8 = 2;
-
-fn status() -> u8 {
-    STATUS.try_with(Cell::get).unwrap_or(0)
-}
-
 /// A single cache line for all threads would be the bottleneck of concurrent allocations.
 const SHARES: usize = 16;
 static COUNTS: [AllocationCounts; SHARES] = [const {
@@ -65,17 +60,10 @@ static COUNTS: [AllocationCounts; SHARES] = [const {
     }
 }; SHARES];
 
-thread_local! {
-    /// Whether this thread took from the reserve since it entered the library, and whether it is in `whole`. No
-    /// destructor: usable at any time.
-    static STATUS: Cell<u8> = const { Cell::new(0) };
-}
-
 /// The counts that this thread adds to, chosen by the address of its thread-local memory.
 #[inline]
 fn counts() -> &'static AllocationCounts {
-    let place = STATUS.try_with(|status| ptr::from_ref(status) as u64).unwrap_or(0);
-    &COUNTS[(place.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60) as usize % SHARES]
+    &COUNTS[(reserve::address_of_thread().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60) as usize % SHARES]
 }
 
 fn sum(of: impl Fn(&AllocationCounts) -> &AtomicU64) -> u64 {
@@ -190,7 +178,7 @@ fn in_reserve(data: *mut u8) -> bool {
 }
 
 fn from_reserve(layout: Layout) -> *mut u8 {
-    let largest = if status() & IN_WHOLE != 0 { LARGEST_IN_WHOLE } else { LARGEST };
+    let largest = if reserve::is_in_whole() { LARGEST_IN_WHOLE } else { LARGEST };
     if layout.size() > largest || layout.align() > ALIGN {
         return ptr::null_mut();
     }
@@ -200,7 +188,7 @@ fn from_reserve(layout: Layout) -> *mut u8 {
         ((state & USED_MASK) + size <= SIZE as u64).then_some(state + ALIVE + size)
     });
     let Ok(before) = cut else { return ptr::null_mut() };
-    let _ = STATUS.try_with(|status| status.set(status.get() | TOUCHED));
+    reserve::touch();
     // SAFETY: within the array, by the check above.
     unsafe { RESERVE.0.get().cast::<u8>().add((before & USED_MASK) as usize) }
 }
@@ -217,16 +205,11 @@ fn to_reserve() {
 /// reserve is in use.
 #[inline]
 pub fn enter() -> Result<()> {
-    let _ = STATUS.try_with(|status| status.set(0));
+    reserve::begin_call();
     if STATE.load(Relaxed) & USED_MASK > SIZE as u64 / 2 {
-        return Err(short());
+        return Err(reserve::short());
     }
     Ok(())
-}
-
-/// Called before something new is handed out: fails if this call used the reserve.
-pub fn check() -> Result<()> {
-    if status() & TOUCHED != 0 { Err(short()) } else { Ok(()) }
 }
 
 /// Fails if `bytes` are not available in one piece. For work that needs many growing collections with sizes that follow
@@ -234,19 +217,6 @@ pub fn check() -> Result<()> {
 pub fn probe(bytes: usize, what: &str) -> Result<()> {
     let mut trial: Vec<u8> = Vec::new();
     trial.try_reserve_exact(bytes).map_err(|_| Error::exhausted(what, bytes))
-}
-
-/// Builds an object that outlives the call: fails if any part of it would come from the reserve, which could then not
-/// become whole again. Since nothing of it stays there, the reserve serves larger requests meanwhile.
-pub fn whole<T>(make: impl FnOnce() -> Result<T>) -> Result<T> {
-    struct RestoreStatus(u8);
-    impl Drop for RestoreStatus {
-        fn drop(&mut self) {
-            let _ = STATUS.try_with(|status| status.set(status.get() & TOUCHED | self.0));
-        }
-    }
-    let _before = RestoreStatus(STATUS.try_with(|status| status.replace(IN_WHOLE)).unwrap_or(0));
-    make().and_then(|made| check().map(|()| made))
 }
 
 /// An empty vector with room for `len` elements, or an error that names it.
@@ -261,10 +231,6 @@ pub fn filled<T>(len: usize, what: &str, element: impl FnMut() -> T) -> Result<B
     let mut all = room(len, what)?;
     all.resize_with(len, element);
     Ok(all.into_boxed_slice())
-}
-
-fn short() -> Error {
-    Error::new(crate::base::Code::ResourceExhausted, "out of memory")
 }
 
 /// Allocations made since the library was loaded.

@@ -14,19 +14,17 @@ static HOOKED: AtomicBool = AtomicBool::new(false);
 static ARMED: AtomicBool = AtomicBool::new(false);
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// Asks the C library to count children.
+/// Asks the C library to count children. True for the first call in the process, and for no other.
 #[inline]
-pub fn hook() {
+pub fn hook() -> bool {
     // ORDERING: Relaxed here and below; a child has one thread when these are written and read there.
-    if !HOOKED.load(Relaxed) {
-        hook_now();
-    }
+    !HOOKED.load(Relaxed) && hook_now()
 }
 
 #[cold]
-fn hook_now() {
+fn hook_now() -> bool {
     if HOOKED.swap(true, Relaxed) {
-        return;
+        return false;
     }
     #[cfg(unix)]
     {
@@ -41,6 +39,7 @@ fn hook_now() {
         // SAFETY: `child` only loads and stores atomics, which is legal between fork and exec.
         unsafe { libc::pthread_atfork(None, None, Some(child)) };
     }
+    true
 }
 
 /// From now on children are refused threads.

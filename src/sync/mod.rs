@@ -15,6 +15,7 @@
 //! - `progress`: what moves only while a thread asks it to; whoever waits asks.
 //! - `thread`: threads that the library starts: named, counted, listed.
 //! - `Global`: process-wide state under a lock; a child of fork starts with a fresh one.
+//! - `environment`: variables that lead to files.
 //! - `fork`: whether this process is a child of one that has used the library, and which objects it is then refused.
 //!   Protocols that only one room uses stand in that room (docs/internals.md has the list).
 
@@ -22,6 +23,7 @@ pub mod ambient;
 pub mod atomic;
 mod claim;
 mod drain_lock;
+pub mod environment;
 pub(crate) mod event_count;
 pub mod fork;
 pub mod futex;

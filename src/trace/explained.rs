@@ -3,6 +3,7 @@
 
 use super::recorder::{MOST_TRACES, Visit};
 use super::table::{Nodes, Table};
+use crate::base::reserve;
 use crate::sync::OnceLock;
 use std::fmt;
 use std::sync::Arc;
@@ -47,10 +48,15 @@ impl Explained {
         if known.load(Relaxed) == recorder.id {
             return;
         }
+        // The trace keeps it, to its end.
+        let table = || {
+            let made = make().map(|(name, nodes)| Arc::new(Table { number: self.number, name, nodes }));
+            made.ok_or_else(reserve::short)
+        };
         if self.table.get().is_none()
-            && let Some((name, nodes)) = make()
+            && let Ok(table) = reserve::whole(table)
         {
-            let _ = self.table.set(Arc::new(Table { number: self.number, name, nodes }));
+            let _ = self.table.set(table);
         }
         if let Some(table) = self.table.get()
             && recorder.explain(table)

@@ -19,6 +19,23 @@ pub enum TraceFormat {
     Json,
 }
 
+impl TraceFormat {
+    /// The names of all formats, as the environment has them.
+    pub const NAMES: [(&str, TraceFormat); 7] = [
+        ("perfetto", TraceFormat::Perfetto),
+        ("chrome", TraceFormat::Chrome),
+        ("folded", TraceFormat::Folded),
+        ("pprof", TraceFormat::Pprof),
+        ("report", TraceFormat::Report),
+        ("html", TraceFormat::Html),
+        ("json", TraceFormat::Json),
+    ];
+
+    pub fn from_name(name: &str) -> Option<TraceFormat> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
+    }
+}
+
 impl Trace {
     /// Passes what the trace holds now to `pass_on`, in pieces. Nothing is taken out of the trace.
     pub fn write(&self, format: TraceFormat, pass_on: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {

@@ -53,10 +53,15 @@ pub struct TraceFigures {
 }
 
 impl Trace {
+    /// As an object of the host's, which counts as one.
     pub fn start(settings: Settings) -> Result<Ref<Trace>> {
         fork::hook();
+        Trace::begin(settings).map(Object::shared)
+    }
+
+    pub fn begin(settings: Settings) -> Result<Trace> {
         let (recorder, at) = Recorder::start(settings)?;
-        Ok(Object::shared(Trace { recorder, at }))
+        Ok(Trace { recorder, at })
     }
 
     pub fn id(&self) -> u64 {

@@ -32,6 +32,9 @@
 //!
 //! # Fork and end
 //!
+//! The environment may ask for a trace of the process (`environment`, `request`): the border begins it in the first
+//! call, and saves it at the end (`ffi/environment.rs`).
+//!
 //! A trace that is stopped takes no new writers; those that are there write to the end of what they do, and what began
 //! behind the stop is not read. A child of fork has no traces: the first look at a place that its parent used takes it
 //! off the list.
@@ -39,6 +42,7 @@
 mod analysis;
 mod chrome;
 mod clock;
+mod environment;
 mod explained;
 mod format;
 mod handle;
@@ -54,6 +58,7 @@ mod record;
 mod recorder;
 mod replay;
 mod report;
+mod request;
 mod ring;
 mod run_graph;
 mod shares;
@@ -66,6 +71,7 @@ mod track;
 
 pub use analysis::{NodeOfGraph, RunAnalysis, analyses, analysis_of};
 pub use clock::{is_in_ticks, now};
+pub use environment::ProcessTrace;
 pub use explained::Explained;
 pub use format::TraceFormat;
 pub use handle::{ThreadFigures, Trace, TraceFigures};

@@ -4,10 +4,11 @@ use super::clock::{self, Anchor};
 use super::post::Post;
 use super::ring::{NAME, RecordRing};
 use super::table::Table;
-use crate::base::{Code, Error, Result, process};
+use crate::base::{Code, Error, Result, process, reserve};
 use crate::sync::{Mutex, OnceLock, thread};
 use std::any::Any;
 use std::cell::Cell;
+use std::ops::RangeInclusive;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, Weak};
@@ -46,6 +47,14 @@ pub struct Settings {
     /// Records of each thread, a power of two; and how many threads have rings.
     pub records: usize,
     pub threads: usize,
+}
+
+impl Settings {
+    /// How many records and threads a host may ask for, and what it gets if it does not say.
+    pub const RECORDS: RangeInclusive<usize> = 64..=1 << 26;
+    pub const THREADS: RangeInclusive<usize> = 1..=4096;
+    pub const DEFAULT_RECORDS: usize = 1 << 16;
+    pub const DEFAULT_THREADS: usize = 64;
 }
 
 /// A trace: its rings, and what explains their records.
@@ -231,11 +240,12 @@ impl Recorder {
         if tables.iter().any(|known| known.number == table.number) {
             return true;
         }
-        let is_room = tables.try_reserve(1).is_ok();
-        if is_room {
-            tables.push(Arc::clone(table));
+        if tables.len() == tables.capacity() {
+            let Ok(longer) = reserve::whole(|| longer(&tables)) else { return false };
+            *tables = longer;
         }
-        is_room
+        tables.push(Arc::clone(table));
+        true
     }
 }
 
@@ -243,6 +253,14 @@ impl Recorder {
 fn owner() -> (u64, [u8; NAME]) {
     let os_id = thread::os_id();
     (if os_id == 0 { thread::me() } else { os_id }, thread::name())
+}
+
+/// A copy with twice the room.
+fn longer<T: Clone>(all: &[T]) -> Result<Vec<T>> {
+    let mut longer = Vec::new();
+    longer.try_reserve_exact((2 * all.len()).max(16)).map_err(|_| reserve::short())?;
+    longer.extend_from_slice(all);
+    Ok(longer)
 }
 
 fn free_place() -> Option<usize> {

@@ -7,9 +7,10 @@
 //! cannot be written, or that others can write, counts as none: then kernels are compiled again.
 #![forbid(unsafe_code)]
 
-use super::disk::{self, Disk};
+use super::disk::Disk;
 use super::nvrtc::{self, CudaSource};
 use crate::base::Result;
+use crate::sync::environment;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -19,7 +20,7 @@ const LIMIT: u64 = 256 << 20;
 /// The image of a source, from disk or from the compiler. `driver` is the driver's version.
 pub(super) fn image(source: &CudaSource<'_>, driver: i32) -> Result<Vec<u8>> {
     let key = key(source, nvrtc::version()?, driver);
-    let disk = folder(&disk::variable).and_then(|folder| Disk::open(&folder, LIMIT).ok());
+    let disk = folder(&environment::trusted).and_then(|folder| Disk::open(&folder, LIMIT).ok());
     if let Some(image) = disk.as_ref().and_then(|disk| disk.read(&key)) {
         return Ok(image);
     }

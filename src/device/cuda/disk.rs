@@ -188,13 +188,6 @@ impl Disk {
     }
 }
 
-/// An environment variable, ignored in a set-user-ID process.
-pub(super) fn variable(name: &str) -> Option<std::ffi::OsString> {
-    // SAFETY: only reads the auxiliary vector.
-    let has_more_rights = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
-    if has_more_rights { None } else { std::env::var_os(name) }
-}
-
 fn is_users(facts: &Metadata) -> bool {
     // SAFETY: no arguments, and it cannot fail.
     facts.uid() == unsafe { libc::geteuid() }

@@ -18,7 +18,3 @@ impl Disk {
         Err(std::io::ErrorKind::Unsupported.into())
     }
 }
-
-pub(super) fn variable(_: &str) -> Option<std::ffi::OsString> {
-    None
-}

@@ -309,7 +309,7 @@ fn a_process_with_more_rights_than_its_user_reads_no_variables() {
         // SAFETY: only reads the auxiliary vector.
         let has_more_rights = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
         println!("secure: {has_more_rights}");
-        assert_eq!(variable(CHILD).is_none(), has_more_rights);
+        assert_eq!(crate::sync::environment::trusted(CHILD).is_none(), has_more_rights);
         return;
     }
     let place = TestFolder::new("secure");
