@@ -97,6 +97,8 @@ const UNSAFE: &[&str] = &[
     "ffi/",
     "sync/",
     "trace/clock.rs",
+    "trace/hooks.rs",
+    "trace/host_hooks.rs",
     "trace/recorder.rs",
     "trace/ring.rs",
     "trace/tape.rs",

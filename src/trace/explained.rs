@@ -1,6 +1,7 @@
 //! Objects whose numbers in records are explained by a table, and which traces have it.
 #![forbid(unsafe_code)]
 
+use super::program_names::ProgramNames;
 use super::recorder::{MOST_TRACES, Visit};
 use super::table::{Nodes, Table};
 use crate::sync::OnceLock;
@@ -12,6 +13,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 pub struct Explained {
     number: u32,
     table: OnceLock<Arc<Table>>,
+    /// For hooks.
+    names: OnceLock<ProgramNames>,
     /// The trace at each place that has the table. ORDERING: Relaxed; that of another trace only means to look.
     known: [AtomicU64; MOST_TRACES],
 }
@@ -28,6 +31,7 @@ impl Default for Explained {
         Explained {
             number: NEXT.fetch_add(1, Relaxed),
             table: OnceLock::new(),
+            names: OnceLock::new(),
             known: [const { AtomicU64::new(0) }; MOST_TRACES],
         }
     }
@@ -46,15 +50,33 @@ impl Explained {
         if known.load(Relaxed) == recorder.id {
             return;
         }
+        if let Some(table) = self.table(make)
+            && recorder.explain(table)
+        {
+            known.store(recorder.id, Relaxed);
+        }
+    }
+
+    fn table(&self, make: &dyn Fn() -> Option<(String, Nodes)>) -> Option<&Arc<Table>> {
         if self.table.get().is_none()
             && let Some((name, nodes)) = make()
         {
             let _ = self.table.set(Arc::new(Table { number: self.number, name, nodes }));
         }
-        if let Some(table) = self.table.get()
-            && recorder.explain(table)
+        self.table.get()
+    }
+
+    /// Makes the names that hooks are told, once. `make`: as of `to`.
+    pub fn make_names(&self, make: &dyn Fn() -> Option<(String, Nodes)>) {
+        if self.names.get().is_none()
+            && let Some(names) = self.table(make).and_then(|table| ProgramNames::of(table))
         {
-            known.store(recorder.id, Relaxed);
+            let _ = self.names.set(names);
         }
+    }
+
+    /// The names, if they were made.
+    pub fn names(&self) -> Option<&ProgramNames> {
+        self.names.get()
     }
 }

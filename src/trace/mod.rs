@@ -36,12 +36,15 @@
 //! behind the stop is not read. A child of fork has no traces: the first look at a place that its parent used takes it
 //! off the list.
 
+mod active;
 mod analysis;
 mod chrome;
 mod clock;
 mod explained;
 mod format;
 mod handle;
+mod hooks;
+mod host_hooks;
 #[cfg(all(test, loom))]
 mod models_of_posts;
 mod names;
@@ -49,6 +52,7 @@ mod output;
 mod page;
 mod perfetto;
 mod post;
+mod program_names;
 mod proto;
 mod record;
 mod recorder;
@@ -63,14 +67,18 @@ mod table;
 mod tape;
 mod timeline;
 
+pub use active::is_on;
 pub use analysis::{RunAnalysis, analyses, analysis_of};
 pub use clock::{is_in_ticks, now};
 pub use explained::Explained;
 pub use format::TraceFormat;
 pub use handle::{ThreadFigures, Trace, TraceFigures};
+pub use hooks::{BoxedHooks, HookedRun, HooksOf, Told, set as set_hooks};
+pub use host_hooks::HostHooks;
 pub use names::{intern, is_known};
+pub use program_names::ProgramNames;
 pub use record::{CANCELLED, FAILED, KNOWN, LATER, NONE, TraceEvent, TraceRecord};
-pub use recorder::{Filter, MOST_TRACES, Recorder, Settings, is_on};
+pub use recorder::{Filter, MOST_TRACES, Recorder, Settings};
 pub use replay::NodeSaving;
 pub use run_graph::{PathPart, PathSegment};
 pub use shares::{Shares, shares};
