@@ -99,9 +99,12 @@ const UNSAFE: &[&str] = &[
     "trace/clock.rs",
     "trace/hooks.rs",
     "trace/host_hooks.rs",
+    "trace/itt.rs",
+    "trace/nvtx.rs",
     "trace/recorder.rs",
     "trace/ring.rs",
     "trace/tape.rs",
+    "trace/tool_library.rs",
     "memory/",
     "threadpool/host/",
     "device/mod.rs",
@@ -366,6 +369,7 @@ const READERS: &[&str] = &[
     "kernel/cache/mod.rs",
     "kernel/vector/isa.rs",
     "threadpool/attr.rs",
+    "trace/tool_library.rs",
 ];
 
 #[test]

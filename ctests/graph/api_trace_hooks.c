@@ -284,7 +284,9 @@ static void test_counts(weir_threadpool *pool) {
         begin(&t);
         CHECK_OK(weir_trace_start(NULL, &trace));
         for (int s = 0; s < 2; s++) {
-            for (int i = 0; i < rounds; i++) CHECK_OK(weir_program_run(program, streams[s], &in, 1, out, OUTPUTS, NULL));
+            for (int i = 0; i < rounds; i++) {
+                CHECK_OK(weir_program_run(program, streams[s], &in, 1, out, OUTPUTS, NULL));
+            }
             if (s > 0) CHECK_OK(weir_stream_synchronize(streams[s], WEIR_TIMEOUT_INFINITE));
         }
         CHECK_OK(weir_trace_stop(trace));

@@ -176,7 +176,10 @@ typedef struct weir_trace_node {
   size_t struct_size;
   /** The node's name, NUL-terminated UTF-8. The same address in all runs of the program, so it may be a key. */
   const char *name;
-  /** The name of the engine whose work it is; NULL for the program's own engine. */
+  /**
+   * NULL; or the name of the engine, of a node that is the engine's work rather than that of the threads in the run:
+   * on a device, or a kernel that completes later.
+   */
   const char *engine;
   /** The node's number in the program. The copies of a node in iterations side by side have numbers of their own. */
   uint32_t index;
@@ -348,6 +351,17 @@ WEIR_API void weir_trace_span_end(void);
  * or eight sets of hooks that were taken away).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_trace_set_hooks(const weir_trace_hooks *hooks, void *ctx);
+
+/**
+ * From here on these tools are told of runs by markers in their own format, and no others: OR of weir_trace_markers; 0
+ * is none, as at the start. A tool names its library by a variable of the environment, which this reads; the library is
+ * opened, and stays. Markers go beside the host's hooks and traces, and what is said there of runs under way holds.
+ *
+ * Errors: INVALID_ARGUMENT (an unknown bit); NOT_FOUND (the variable is not set, or its library cannot be opened; the
+ * text names it); UNAVAILABLE (the library takes no markers); UNIMPLEMENTED (not Linux); RESOURCE_EXHAUSTED as of
+ * weir_trace_set_hooks. Then nothing has changed.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_trace_use_markers(uint32_t kinds);
 
 #ifdef __cplusplus
 }

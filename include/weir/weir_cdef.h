@@ -1992,6 +1992,7 @@ weir_status weir_trace_mark(uint32_t name, uint64_t value);
 weir_status weir_trace_span_begin(uint32_t name);
 void weir_trace_span_end(void);
 weir_status weir_trace_set_hooks(const weir_trace_hooks *hooks, void *ctx);
+weir_status weir_trace_use_markers(uint32_t kinds);
 
 /* weir/comm.h */
 static const int WEIR_COMM_MESSAGE_BYTES = 64;

@@ -323,7 +323,7 @@ pub unsafe extern "C" fn weir_trace_set_hooks(hooks: *const weir_trace_hooks, ct
         fork::hook();
         // SAFETY: the caller's pointer, as documented.
         let Some(hooks) = unsafe { versioned::read_opt(hooks, "hooks") }? else {
-            return trace::set_hooks(HooksOf::Host, None);
+            return trace::set_hooks([(HooksOf::Host, None)]);
         };
         // SAFETY: the functions follow their contract.
         let hooks = unsafe { HostHooks::new(hooks, ctx) };
@@ -331,6 +331,25 @@ pub unsafe extern "C" fn weir_trace_set_hooks(hooks: *const weir_trace_hooks, ct
             return Err(Error::invalid("hooks: no function is set"));
         }
         let hooks = heap::whole(|| Ok(hooks.boxed()))?;
-        trace::set_hooks(HooksOf::Host, Some(hooks))
+        trace::set_hooks([(HooksOf::Host, Some(hooks))])
+    })
+}
+
+/// From here on these tools are told of runs by markers in their own format, and no others: OR of weir_trace_markers; 0
+/// is none, as at the start. A tool names its library by a variable of the environment, which this reads; the library
+/// is opened, and stays. Markers go beside the host's hooks and traces. Of runs under way the same holds as for hooks.
+///
+/// Errors: INVALID_ARGUMENT (an unknown bit); NOT_FOUND (the variable is not set, or its library cannot be opened; the
+/// text names it); UNAVAILABLE (the library takes no markers); UNIMPLEMENTED (not Linux); RESOURCE_EXHAUSTED as of
+/// weir_trace_set_hooks. Then nothing has changed.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_trace_use_markers(kinds: u32) -> weir_status {
+    guard("weir_trace_use_markers", || {
+        const NVTX: u64 = weir_trace_markers::WEIR_TRACE_NVTX as u64;
+        const ITT: u64 = weir_trace_markers::WEIR_TRACE_ITT as u64;
+        fork::hook();
+        let bits = flags(u64::from(kinds), NVTX | ITT, "kinds")?;
+        trace::use_markers(bits & NVTX != 0, bits & ITT != 0)
     })
 }

@@ -73,24 +73,33 @@ static PLACE_OF: Global<[Option<usize>; 3]> = Global::new(|| [None; 3]);
 /// Hooks as a place has them, which is one pointer.
 pub type BoxedHooks = Box<Box<dyn Hooks>>;
 
-/// From here on the owner's hooks are these, or none. On an error nothing has changed, and nothing is released.
-pub fn set(of: HooksOf, hooks: Option<BoxedHooks>) -> Result<()> {
-    let mut places = PLACE_OF.lock();
-    let new = hooks.map(put).transpose()?;
-    let old = std::mem::replace(&mut places[of as usize], new);
-    // Before the new ones are there: nothing begins with both.
-    let is_over = old.is_some_and(|at| {
-        ActivePlace::Hooks(at).clear();
-        PLACES[at].post.leave_to_writers()
-    });
-    if let Some(at) = new {
-        PLACES[at].post.open();
-        ActivePlace::Hooks(at).set();
+/// From here on the owners' hooks are these, or none. On an error nothing has changed, and nothing is released.
+pub fn set<const N: usize>(all: [(HooksOf, Option<BoxedHooks>); N]) -> Result<()> {
+    let (mut places, mut new, mut over) = (PLACE_OF.lock(), [None; N], [None; N]);
+    let mut owners = [HooksOf::Host; N];
+    for (i, (of, hooks)) in all.into_iter().enumerate() {
+        owners[i] = of;
+        match hooks.map(put).transpose() {
+            Ok(at) => new[i] = at,
+            Err(error) => {
+                new.iter().flatten().for_each(|&at| drop(take(at)));
+                return Err(error);
+            }
+        }
+    }
+    for (i, of) in owners.into_iter().enumerate() {
+        // The old ones go before the new ones are there: nothing begins with both.
+        if let Some(old) = std::mem::replace(&mut places[of as usize], new[i]) {
+            ActivePlace::Hooks(old).clear();
+            over[i] = PLACES[old].post.leave_to_writers().then_some(old);
+        }
+        if let Some(at) = new[i] {
+            PLACES[at].post.open();
+            ActivePlace::Hooks(at).set();
+        }
     }
     drop(places);
-    if let Some(at) = old.filter(|_| is_over) {
-        free(at);
-    }
+    over.iter().flatten().for_each(|&at| free(at));
     Ok(())
 }
 
@@ -113,15 +122,21 @@ fn put(hooks: BoxedHooks) -> Result<usize> {
     Err(Error::new(Code::ResourceExhausted, format!("runs under way keep {MOST} hooks that were taken away")))
 }
 
-/// Nobody uses what is here.
-fn free(at: usize) {
+/// Makes a place free that nobody uses.
+fn take(at: usize) -> Option<BoxedHooks> {
     let hooks = PLACES[at].hooks.swap(ptr::null_mut(), Relaxed);
-    if !hooks.is_null() {
-        // SAFETY: from `Box::into_raw`, taken out once. The post says that nobody is here.
-        let hooks = unsafe { Box::from_raw(hooks) };
+    // SAFETY: from `Box::into_raw`, taken out once. The post, or the owner of a place that was never open, says that
+    // nobody is here.
+    let hooks = (!hooks.is_null()).then(|| unsafe { Box::from_raw(hooks) });
+    PLACES[at].post.free();
+    hooks
+}
+
+/// The last user is gone.
+fn free(at: usize) {
+    if let Some(hooks) = take(at) {
         ambient::call(|| hooks.release());
     }
-    PLACES[at].post.free();
 }
 
 /// The hooks that something has entered, by their places as bits; they are there until it leaves.
