@@ -21,6 +21,9 @@ extern "C" {
  * of one clock. While none is recorded, a run pays for one read of a word. Recording costs a node about ten
  * nanoseconds, and never a lock, an allocation or a wait: a thread writes into a ring that was made when the trace
  * began. A ring that is full loses records, counts them, and says so in every file. docs/trace.md is the guide.
+ *
+ * A tool of the host's is told of the same steps while they are made, by functions (weir_trace_set_hooks) or by
+ * markers for NVTX and ITT (weir_trace_use_markers).
  */
 
 /** How a trace records. A bit that is not here is refused. */
@@ -354,8 +357,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_trace_set_hooks(const weir_trace_hooks 
 
 /**
  * From here on these tools are told of runs by markers in their own format, and no others: OR of weir_trace_markers; 0
- * is none, as at the start. A tool names its library by a variable of the environment, which this reads; the library is
- * opened, and stays. Markers go beside the host's hooks and traces, and what is said there of runs under way holds.
+ * is none, as at the start. A tool names its library by a variable of the environment, which this reads; the library
+ * is opened, and stays. Markers go beside the host's hooks and traces. Of runs under way the same holds as for hooks.
  *
  * Errors: INVALID_ARGUMENT (an unknown bit); NOT_FOUND (the variable is not set, or its library cannot be opened; the
  * text names it); UNAVAILABLE (the library takes no markers); UNIMPLEMENTED (not Linux); RESOURCE_EXHAUSTED as of
