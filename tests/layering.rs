@@ -97,9 +97,14 @@ const UNSAFE: &[&str] = &[
     "ffi/",
     "sync/",
     "trace/clock.rs",
+    "trace/hooks.rs",
+    "trace/host_hooks.rs",
+    "trace/itt.rs",
+    "trace/nvtx.rs",
     "trace/recorder.rs",
     "trace/ring.rs",
     "trace/tape.rs",
+    "trace/tool_library.rs",
     "memory/",
     "threadpool/host/",
     "device/mod.rs",
@@ -364,6 +369,7 @@ const READERS: &[&str] = &[
     "kernel/vector/isa.rs",
     "sync/environment.rs",
     "threadpool/attr.rs",
+    "trace/tool_library.rs",
 ];
 
 #[test]

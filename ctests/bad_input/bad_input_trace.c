@@ -74,6 +74,14 @@ static void rows_of_saving(void) {
     ROW(weir_trace_get_thread, (WRONG(graph), 0, &thread), INVALID, "trace: expected a trace, got a graph");
 }
 
+static void rows_of_hooks(void) {
+    const weir_trace_hooks none = {.struct_size = sizeof none}, small = {.struct_size = 8};
+
+    ROW(weir_trace_set_hooks, (&none, NULL), INVALID, "hooks: no function is set");
+    ROW(weir_trace_set_hooks, (&small, NULL), INVALID, "hooks->struct_size is 8");
+    ROW(weir_trace_use_markers, (4), INVALID, "kinds");
+}
+
 void bad_input_trace(void) {
     ROW(weir_trace_stop, (NULL), INVALID, "trace is NULL");
     ROW(weir_trace_stop, (WRONG(tensor)), INVALID, "trace: expected a trace, got a tensor");
@@ -88,6 +96,7 @@ void bad_input_trace(void) {
     ROW(weir_trace_intern, ("a", NULL), INVALID, "out_name is NULL");
     ROW(weir_trace_mark, (1u << 20, 1), INVALID, "name is 1048576, which weir_trace_intern has not returned");
     ROW(weir_trace_span_begin, (1u << 20), INVALID, "name is 1048576");
+    rows_of_hooks();
     /* It takes nothing, so there is nothing bad to give it: an end without a beginning is no error. */
     ROW(weir_trace_span_end, ());
 }

@@ -22,7 +22,7 @@
 #define VALUE(name, number) _Static_assert((name) == (number), "value of " #name)
 
 /* clang-format off */
-/* weir_trace_flags, weir_trace_format_value */
+/* weir_trace_flags, weir_trace_format_value, weir_trace_node_flags, weir_trace_markers */
 VALUE(WEIR_TRACE_KEEP_LAST, 1);
 VALUE(WEIR_TRACE_ONLY_ASKED, 2);
 VALUE(WEIR_TRACE_PERFETTO, 1);
@@ -32,6 +32,11 @@ VALUE(WEIR_TRACE_PPROF, 4);
 VALUE(WEIR_TRACE_REPORT, 5);
 VALUE(WEIR_TRACE_HTML, 6);
 VALUE(WEIR_TRACE_JSON, 7);
+VALUE(WEIR_TRACE_NODE_AGAIN, 1);
+VALUE(WEIR_TRACE_NODE_FAILED, 2);
+VALUE(WEIR_TRACE_NODE_LATER, 4);
+VALUE(WEIR_TRACE_NVTX, 1);
+VALUE(WEIR_TRACE_ITT, 2);
 /* weir_status_value */
 VALUE(WEIR_DLPACK_READ_ONLY, 1);
 VALUE(WEIR_DLPACK_COPY, 2);

@@ -225,6 +225,32 @@ void pools_are_examined() {
                   WEIR_UNIMPLEMENTED, "");
 }
 
+struct tracer {
+    std::atomic<int> begun{0}, ended{0}, runs{0};
+    std::atomic<weir_status> last{-1};
+    void node_begin(const weir_trace_run &run, const weir_trace_node &node) {
+        begun += run.number > 0 && node.name != nullptr;
+    }
+    void node_end(const weir_trace_run &, const weir_trace_node &) { ended++; }
+    void run_end(const weir_trace_run &, weir_status status) { runs++, last = status; }
+};
+
+void hooks_are_told_what_runs(const weir::engine &engine) {
+    const auto program = chain(engine, 3);
+    const pair p(engine);
+    const auto mine = std::make_shared<tracer>();
+    weir::set_trace_hooks(mine);
+    program.run({p.x}, {p.y});
+    EXPECT(mine->begun == 3 && mine->ended == 3 && mine->runs == 1 && mine->last == WEIR_OK);
+    EXPECT(mine.use_count() == 2);
+    weir::clear_trace_hooks();
+    EXPECT(mine.use_count() == 1);
+    program.run({p.x}, {p.y});
+    EXPECT(mine->begun == 3);
+    weir::use_trace_markers(0);
+    EXPECT_THROWS(weir::use_trace_markers(8), WEIR_INVALID_ARGUMENT, "kinds");
+}
+
 void traces_tell_what_ran(const weir::engine &engine) {
     const auto program = chain(engine, 3);
     const pair p(engine);
@@ -275,6 +301,7 @@ int main() {
         tables_tell_all(engine);
         tensors_come_and_go(engine);
         traces_tell_what_ran(engine);
+        hooks_are_told_what_runs(engine);
         pools_are_examined();
     }
     expect_released(before);

@@ -308,6 +308,37 @@ OFFSET(weir_trace_thread, records, 16);
 OFFSET(weir_trace_thread, lost, 24);
 OFFSET(weir_trace_thread, name, 32);
 
+SIZE(weir_trace_run, 32);
+OFFSET(weir_trace_run, struct_size, 0);
+OFFSET(weir_trace_run, program, 8);
+OFFSET(weir_trace_run, number, 16);
+OFFSET(weir_trace_run, outer, 24);
+
+SIZE(weir_trace_node, 32);
+OFFSET(weir_trace_node, struct_size, 0);
+OFFSET(weir_trace_node, name, 8);
+OFFSET(weir_trace_node, engine, 16);
+OFFSET(weir_trace_node, index, 24);
+OFFSET(weir_trace_node, flags, 28);
+
+SIZE(weir_trace_region, 24);
+OFFSET(weir_trace_region, struct_size, 0);
+OFFSET(weir_trace_region, number, 8);
+OFFSET(weir_trace_region, helps, 16);
+OFFSET(weir_trace_region, reserved, 20);
+
+SIZE(weir_trace_hooks, 80);
+OFFSET(weir_trace_hooks, struct_size, 0);
+OFFSET(weir_trace_hooks, run_begin, 8);
+OFFSET(weir_trace_hooks, run_end, 16);
+OFFSET(weir_trace_hooks, stay_begin, 24);
+OFFSET(weir_trace_hooks, stay_end, 32);
+OFFSET(weir_trace_hooks, node_begin, 40);
+OFFSET(weir_trace_hooks, node_end, 48);
+OFFSET(weir_trace_hooks, region_begin, 56);
+OFFSET(weir_trace_hooks, region_end, 64);
+OFFSET(weir_trace_hooks, release, 72);
+
 SIZE(weir_node_stats, 176);
 OFFSET(weir_node_stats, struct_size, 0);
 OFFSET(weir_node_stats, count, 8);

@@ -21,6 +21,9 @@ extern "C" {
  * of one clock. While none is recorded, a run pays for one read of a word. Recording costs a node about ten
  * nanoseconds, and never a lock, an allocation or a wait: a thread writes into a ring that was made when the trace
  * began. A ring that is full loses records, counts them, and says so in every file. docs/trace.md is the guide.
+ *
+ * A tool of the host's is told of the same steps while they are made, by functions (weir_trace_set_hooks) or by
+ * markers for NVTX and ITT (weir_trace_use_markers).
  */
 
 /** How a trace records. A bit that is not here is refused. */
@@ -60,6 +63,30 @@ typedef enum weir_trace_format_value {
   /** The numbers of the report as JSON. */
   WEIR_TRACE_JSON = 7
 } weir_trace_format_value;
+
+/** Flags of weir_trace_node. */
+typedef enum weir_trace_node_flags {
+  /** A later part of a node that completes later: it began before, perhaps in another thread. */
+  WEIR_TRACE_NODE_AGAIN = 1,
+  /** At the end: it has failed. */
+  WEIR_TRACE_NODE_FAILED = 2,
+  /** At the end: it has been started, and completes later. */
+  WEIR_TRACE_NODE_LATER = 4
+} weir_trace_node_flags;
+
+/** Tools that are told of runs by markers in their own format. */
+typedef enum weir_trace_markers {
+  /**
+   * NVTX, of Nsight Systems and others: ranges in the domain "weir". The variable NVTX_INJECTION64_PATH, which the
+   * tool sets, names its library.
+   */
+  WEIR_TRACE_NVTX = 1,
+  /**
+   * ITT, of VTune and others: tasks in the domain "weir". The variable INTEL_LIBITTNOTIFY64, which the tool sets,
+   * names its library.
+   */
+  WEIR_TRACE_ITT = 2
+} weir_trace_markers;
 
 /** The scope of a trace, and how much it keeps. All-zero, and NULL, is the default: everything in the process. */
 typedef struct weir_trace_options {
@@ -130,6 +157,91 @@ typedef struct weir_trace_thread {
   /** Its name when its first record was written, NUL-terminated UTF-8; a long one is cut. */
   char name[32];
 } weir_trace_thread;
+
+/** A run, as hooks are told of it. The struct is valid during the call; the name as long as the program. */
+typedef struct weir_trace_run {
+  /** sizeof(weir_trace_run), set by weir. */
+  size_t struct_size;
+  /** The program's name, NUL-terminated UTF-8. The same address in all runs of the program, so it may be a key. */
+  const char *program;
+  /** The run's number: no other run, and no region, that is under way in the process has it. */
+  uint64_t number;
+  /** The number of the run or region inside of which this one was begun; 0 = none. */
+  uint64_t outer;
+} weir_trace_run;
+
+/** Tells of a run, or of a thread in it. */
+typedef void (*weir_trace_run_fn)(void *ctx, const weir_trace_run *run);
+
+/** A node of a run, as hooks are told of it. The struct is valid during the call; the names as long as the program. */
+typedef struct weir_trace_node {
+  /** sizeof(weir_trace_node), set by weir. */
+  size_t struct_size;
+  /** The node's name, NUL-terminated UTF-8. The same address in all runs of the program, so it may be a key. */
+  const char *name;
+  /**
+   * NULL; or the name of the engine, of a node that is the engine's work rather than that of the threads in the run:
+   * on a device, or a kernel that completes later.
+   */
+  const char *engine;
+  /** The node's number in the program. The copies of a node in iterations side by side have numbers of their own. */
+  uint32_t index;
+  /** OR of weir_trace_node_flags. */
+  uint32_t flags;
+} weir_trace_node;
+
+/** Tells of a node. */
+typedef void (*weir_trace_node_fn)(void *ctx, const weir_trace_run *run, const weir_trace_node *node);
+
+/** A thread's part in a loop that threads share, as hooks are told of it. Valid during the call. */
+typedef struct weir_trace_region {
+  /** sizeof(weir_trace_region), set by weir. */
+  size_t struct_size;
+  /** The loop's number: that of none that is under way, and of no run. */
+  uint64_t number;
+  /** 1 = the part of a helper, 0 = that of the thread that began the loop, with its wait for the others. */
+  uint32_t helps;
+  /** Reserved, 0. */
+  uint32_t reserved;
+} weir_trace_region;
+
+/** Tells of a thread's part in a loop. */
+typedef void (*weir_trace_region_fn)(void *ctx, const weir_trace_region *region);
+
+/**
+ * Functions of a tracer of the host's, which are called while programs run (weir_trace_set_hooks). A member that is
+ * NULL is not called.
+ *
+ * They are called in the thread that does the work, from any thread, several at a time; weir holds no lock meanwhile.
+ * In each thread the pairs of stay, node and region lie in one another; those of run do not, since a run may end in
+ * another thread than it began in. They must not throw, longjmp or unwind, and of weir they may call marks, spans and
+ * weir_trace_set_hooks. What they take is time of the node or the run.
+ */
+typedef struct weir_trace_hooks {
+  /** sizeof(weir_trace_hooks) of the host's header. Members beyond it read as NULL. */
+  size_t struct_size;
+  /** A run of a program begins. Nothing else is told of it before. */
+  weir_trace_run_fn run_begin;
+  /** It is over, with this status, and nothing else is told of it any more. */
+  void (*run_end)(void *ctx, const weir_trace_run *run, weir_status status);
+  /** The calling thread comes into the run to work in it. */
+  weir_trace_run_fn stay_begin;
+  /** It leaves the run. It may come again. */
+  weir_trace_run_fn stay_end;
+  /** The calling thread begins a node of the run. */
+  weir_trace_node_fn node_begin;
+  /** It has returned from the node: also if that has failed, or completes later. */
+  weir_trace_node_fn node_end;
+  /** The calling thread begins, or helps in, a loop that threads share (inside of a kernel, or weir_parallel_for). */
+  weir_trace_region_fn region_begin;
+  /** Its part is over. */
+  weir_trace_region_fn region_end;
+  /**
+   * Called exactly once, when no thread will call any of these functions with this ctx again; on any thread,
+   * perhaps inside of the call that took the hooks away. Never called in a forked child.
+   */
+  weir_destroy_fn release;
+} weir_trace_hooks;
 
 /**
  * Begins a trace: from here on the work that it is of writes a record of each step into a ring of the thread's own.
@@ -226,6 +338,33 @@ WEIR_API WEIR_NODISCARD weir_status weir_trace_span_begin(uint32_t name);
 
 /** Ends the span that this thread has begun last. An end without a beginning does nothing. */
 WEIR_API void weir_trace_span_end(void);
+
+/**
+ * From here on these functions are called with ctx while programs run (weir_trace_hooks); NULL takes them away. The
+ * struct is copied. There is one set of hooks in the process: a new one takes the place of the one before.
+ *
+ * A run is told to the hooks that are there when it begins, to its end and in all of its threads; so is a region. Runs
+ * that are under way when hooks are set are not told; those that are under way when hooks are taken away still are.
+ * What ctx points to may be freed when hooks->release was called: behind the last of those runs. If this call fails,
+ * it is never called. May be called from anywhere, also from nodes and hooks. A child of fork has no hooks.
+ *
+ * While there are no hooks and no trace records, a run pays for one read of a word.
+ *
+ * Errors: INVALID_ARGUMENT (struct_size, no function); RESOURCE_EXHAUSTED (memory, or runs that do not end keep seven
+ * or eight sets of hooks that were taken away).
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_trace_set_hooks(const weir_trace_hooks *hooks, void *ctx);
+
+/**
+ * From here on these tools are told of runs by markers in their own format, and no others: OR of weir_trace_markers; 0
+ * is none, as at the start. A tool names its library by a variable of the environment, which this reads; the library
+ * is opened, and stays. Markers go beside the host's hooks and traces. Of runs under way the same holds as for hooks.
+ *
+ * Errors: INVALID_ARGUMENT (an unknown bit); NOT_FOUND (the variable is not set, or its library cannot be opened; the
+ * text names it); UNAVAILABLE (the library takes no markers); UNIMPLEMENTED (not Linux); RESOURCE_EXHAUSTED as of
+ * weir_trace_set_hooks. Then nothing has changed.
+ */
+WEIR_API WEIR_NODISCARD weir_status weir_trace_use_markers(uint32_t kinds);
 
 #ifdef __cplusplus
 }

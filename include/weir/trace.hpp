@@ -6,12 +6,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include "callback.hpp"
 #include "handle.hpp"
+#include "threadpool.hpp"
 #include "trace.h"
 
 namespace weir {
@@ -103,6 +105,87 @@ public:
     trace_span &operator=(const trace_span &) = delete;
     ~trace_span() { weir_trace_span_end(); }
 };
+
+namespace detail {
+
+template <class T>
+using run_begin_of = decltype(std::declval<T &>().run_begin(std::declval<const weir_trace_run &>()));
+template <class T>
+using run_end_of = decltype(std::declval<T &>().run_end(std::declval<const weir_trace_run &>(), weir_status{}));
+template <class T>
+using stay_begin_of = decltype(std::declval<T &>().stay_begin(std::declval<const weir_trace_run &>()));
+template <class T>
+using stay_end_of = decltype(std::declval<T &>().stay_end(std::declval<const weir_trace_run &>()));
+template <class T>
+using node_begin_of = decltype(std::declval<T &>().node_begin(std::declval<const weir_trace_run &>(),
+                                                              std::declval<const weir_trace_node &>()));
+template <class T>
+using node_end_of = decltype(std::declval<T &>().node_end(std::declval<const weir_trace_run &>(),
+                                                          std::declval<const weir_trace_node &>()));
+template <class T>
+using region_begin_of = decltype(std::declval<T &>().region_begin(std::declval<const weir_trace_region &>()));
+template <class T>
+using region_end_of = decltype(std::declval<T &>().region_end(std::declval<const weir_trace_region &>()));
+
+// The hooks of a tracer of class T. The context is a std::shared_ptr<T> on the heap.
+template <class T>
+struct tracer_hooks {
+    static T &tracer(void *ctx) noexcept { return **static_cast<std::shared_ptr<T> *>(ctx); }
+    static void run_begin(void *ctx, const weir_trace_run *run) noexcept { tracer(ctx).run_begin(*run); }
+    static void run_end(void *ctx, const weir_trace_run *run, weir_status status) noexcept {
+        tracer(ctx).run_end(*run, status);
+    }
+    static void stay_begin(void *ctx, const weir_trace_run *run) noexcept { tracer(ctx).stay_begin(*run); }
+    static void stay_end(void *ctx, const weir_trace_run *run) noexcept { tracer(ctx).stay_end(*run); }
+    static void node_begin(void *ctx, const weir_trace_run *run, const weir_trace_node *node) noexcept {
+        tracer(ctx).node_begin(*run, *node);
+    }
+    static void node_end(void *ctx, const weir_trace_run *run, const weir_trace_node *node) noexcept {
+        tracer(ctx).node_end(*run, *node);
+    }
+    static void region_begin(void *ctx, const weir_trace_region *region) noexcept { tracer(ctx).region_begin(*region); }
+    static void region_end(void *ctx, const weir_trace_region *region) noexcept { tracer(ctx).region_end(*region); }
+    static void release(void *ctx) noexcept { delete static_cast<std::shared_ptr<T> *>(ctx); }
+
+    static weir_trace_hooks make() noexcept {
+        auto hooks = sized<weir_trace_hooks>();
+        if constexpr (has<run_begin_of, T>) hooks.run_begin = run_begin;
+        if constexpr (has<run_end_of, T>) hooks.run_end = run_end;
+        if constexpr (has<stay_begin_of, T>) hooks.stay_begin = stay_begin;
+        if constexpr (has<stay_end_of, T>) hooks.stay_end = stay_end;
+        if constexpr (has<node_begin_of, T>) hooks.node_begin = node_begin;
+        if constexpr (has<node_end_of, T>) hooks.node_end = node_end;
+        if constexpr (has<region_begin_of, T>) hooks.region_begin = region_begin;
+        if constexpr (has<region_end_of, T>) hooks.region_end = region_end;
+        hooks.release = release;
+        return hooks;
+    }
+};
+
+} // namespace detail
+
+/// From here on a tracer of yours is told of runs while they are made, by those of these functions that its class has:
+///
+///     void run_begin(const weir_trace_run &), void run_end(const weir_trace_run &, weir_status)
+///     void stay_begin(const weir_trace_run &), void stay_end(const weir_trace_run &)
+///     void node_begin(const weir_trace_run &, const weir_trace_node &), and node_end
+///     void region_begin(const weir_trace_region &), and region_end
+///
+/// They are called from any thread, several at a time; one that throws ends the program. The tracer lives until nothing
+/// calls it any more.
+template <class T>
+void set_trace_hooks(std::shared_ptr<T> tracer) {
+    const auto hooks = detail::tracer_hooks<T>::make();
+    auto kept = std::make_unique<std::shared_ptr<T>>(std::move(tracer));
+    check(weir_trace_set_hooks(&hooks, kept.get()));
+    static_cast<void>(kept.release());
+}
+
+/// Takes the tracer away. Runs that are under way still tell it.
+inline void clear_trace_hooks() { check(weir_trace_set_hooks(nullptr, nullptr)); }
+
+/// From here on these tools are told of runs: an OR of weir_trace_markers, 0 for none.
+inline void use_trace_markers(std::uint32_t kinds) { check(weir_trace_use_markers(kinds)); }
 
 } // namespace weir
 

@@ -1911,6 +1911,15 @@ typedef enum weir_trace_format_value {
   WEIR_TRACE_HTML = 6,
   WEIR_TRACE_JSON = 7
 } weir_trace_format_value;
+typedef enum weir_trace_node_flags {
+  WEIR_TRACE_NODE_AGAIN = 1,
+  WEIR_TRACE_NODE_FAILED = 2,
+  WEIR_TRACE_NODE_LATER = 4
+} weir_trace_node_flags;
+typedef enum weir_trace_markers {
+  WEIR_TRACE_NVTX = 1,
+  WEIR_TRACE_ITT = 2
+} weir_trace_markers;
 typedef struct weir_trace_options {
   size_t struct_size;
   uint64_t flags;
@@ -1942,6 +1951,40 @@ typedef struct weir_trace_thread {
   uint64_t lost;
   char name[32];
 } weir_trace_thread;
+typedef struct weir_trace_run {
+  size_t struct_size;
+  const char *program;
+  uint64_t number;
+  uint64_t outer;
+} weir_trace_run;
+typedef void (*weir_trace_run_fn)(void *ctx, const weir_trace_run *run);
+typedef struct weir_trace_node {
+  size_t struct_size;
+  const char *name;
+  const char *engine;
+  uint32_t index;
+  uint32_t flags;
+} weir_trace_node;
+typedef void (*weir_trace_node_fn)(void *ctx, const weir_trace_run *run, const weir_trace_node *node);
+typedef struct weir_trace_region {
+  size_t struct_size;
+  uint64_t number;
+  uint32_t helps;
+  uint32_t reserved;
+} weir_trace_region;
+typedef void (*weir_trace_region_fn)(void *ctx, const weir_trace_region *region);
+typedef struct weir_trace_hooks {
+  size_t struct_size;
+  weir_trace_run_fn run_begin;
+  void (*run_end)(void *ctx, const weir_trace_run *run, weir_status status);
+  weir_trace_run_fn stay_begin;
+  weir_trace_run_fn stay_end;
+  weir_trace_node_fn node_begin;
+  weir_trace_node_fn node_end;
+  weir_trace_region_fn region_begin;
+  weir_trace_region_fn region_end;
+  weir_destroy_fn release;
+} weir_trace_hooks;
 weir_status weir_trace_start(const weir_trace_options *options, weir_trace **out_trace);
 weir_status weir_trace_stop(weir_trace *trace);
 weir_status weir_trace_retain(weir_trace *trace);
@@ -1961,6 +2004,8 @@ weir_status weir_trace_intern(const char *name, uint32_t *out_name);
 weir_status weir_trace_mark(uint32_t name, uint64_t value);
 weir_status weir_trace_span_begin(uint32_t name);
 void weir_trace_span_end(void);
+weir_status weir_trace_set_hooks(const weir_trace_hooks *hooks, void *ctx);
+weir_status weir_trace_use_markers(uint32_t kinds);
 
 /* weir/comm.h */
 static const int WEIR_COMM_MESSAGE_BYTES = 64;

@@ -2,7 +2,7 @@
 //!
 //! Chapter: Trace.
 
-use super::{weir_domain, weir_engine, weir_program, weir_status};
+use super::{weir_destroy_fn, weir_domain, weir_engine, weir_program, weir_status};
 use std::ffi::{c_char, c_void};
 
 /// How a trace records. A bit that is not here is refused.
@@ -111,3 +111,115 @@ pub struct weir_trace_thread {
 /// throw, longjmp or unwind.
 pub type weir_trace_write_fn =
     Option<unsafe extern "C" fn(ctx: *mut c_void, data: *const c_void, size: usize) -> weir_status>;
+
+/// A run, as hooks are told of it. The struct is valid during the call; the name as long as the program.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_trace_run {
+    /// sizeof(weir_trace_run), set by weir.
+    pub struct_size: usize,
+    /// The program's name, NUL-terminated UTF-8. The same address in all runs of the program, so it may be a key.
+    pub program: *const c_char,
+    /// The run's number: no other run, and no region, that is under way in the process has it.
+    pub number: u64,
+    /// The number of the run or region inside of which this one was begun; 0 = none.
+    pub outer: u64,
+}
+
+/// Flags of weir_trace_node.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_trace_node_flags {
+    /// A later part of a node that completes later: it began before, perhaps in another thread.
+    WEIR_TRACE_NODE_AGAIN = 1,
+    /// At the end: it has failed.
+    WEIR_TRACE_NODE_FAILED = 2,
+    /// At the end: it has been started, and completes later.
+    WEIR_TRACE_NODE_LATER = 4,
+}
+
+/// A node of a run, as hooks are told of it. The struct is valid during the call; the names as long as the program.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_trace_node {
+    /// sizeof(weir_trace_node), set by weir.
+    pub struct_size: usize,
+    /// The node's name, NUL-terminated UTF-8. The same address in all runs of the program, so it may be a key.
+    pub name: *const c_char,
+    /// NULL; or the name of the engine, of a node that is the engine's work rather than that of the threads in the run:
+    /// on a device, or a kernel that completes later.
+    pub engine: *const c_char,
+    /// The node's number in the program. The copies of a node in iterations side by side have numbers of their own.
+    pub index: u32,
+    /// OR of weir_trace_node_flags.
+    pub flags: u32,
+}
+
+/// A thread's part in a loop that threads share, as hooks are told of it. Valid during the call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_trace_region {
+    /// sizeof(weir_trace_region), set by weir.
+    pub struct_size: usize,
+    /// The loop's number: that of none that is under way, and of no run.
+    pub number: u64,
+    /// 1 = the part of a helper, 0 = that of the thread that began the loop, with its wait for the others.
+    pub helps: u32,
+    /// Reserved, 0.
+    pub reserved: u32,
+}
+
+/// Tells of a run, or of a thread in it.
+pub type weir_trace_run_fn = Option<unsafe extern "C" fn(ctx: *mut c_void, run: *const weir_trace_run)>;
+
+/// Tells of a node.
+pub type weir_trace_node_fn =
+    Option<unsafe extern "C" fn(ctx: *mut c_void, run: *const weir_trace_run, node: *const weir_trace_node)>;
+
+/// Tells of a thread's part in a loop.
+pub type weir_trace_region_fn = Option<unsafe extern "C" fn(ctx: *mut c_void, region: *const weir_trace_region)>;
+
+/// Functions of a tracer of the host's, which are called while programs run (weir_trace_set_hooks). A member that is
+/// NULL is not called.
+///
+/// They are called in the thread that does the work, from any thread, several at a time; weir holds no lock meanwhile.
+/// In each thread the pairs of stay, node and region lie in one another; those of run do not, since a run may end in
+/// another thread than it began in. They must not throw, longjmp or unwind, and of weir they may call marks, spans and
+/// weir_trace_set_hooks. What they take is time of the node or the run.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_trace_hooks {
+    /// sizeof(weir_trace_hooks) of the host's header. Members beyond it read as NULL.
+    pub struct_size: usize,
+    /// A run of a program begins. Nothing else is told of it before.
+    pub run_begin: weir_trace_run_fn,
+    /// It is over, with this status, and nothing else is told of it any more.
+    pub run_end: Option<unsafe extern "C" fn(ctx: *mut c_void, run: *const weir_trace_run, status: weir_status)>,
+    /// The calling thread comes into the run to work in it.
+    pub stay_begin: weir_trace_run_fn,
+    /// It leaves the run. It may come again.
+    pub stay_end: weir_trace_run_fn,
+    /// The calling thread begins a node of the run.
+    pub node_begin: weir_trace_node_fn,
+    /// It has returned from the node: also if that has failed, or completes later.
+    pub node_end: weir_trace_node_fn,
+    /// The calling thread begins, or helps in, a loop that threads share (inside of a kernel, or weir_parallel_for).
+    pub region_begin: weir_trace_region_fn,
+    /// Its part is over.
+    pub region_end: weir_trace_region_fn,
+    /// Called exactly once, when no thread will call any of these functions with this ctx again; on any thread,
+    /// perhaps inside of the call that took the hooks away. Never called in a forked child.
+    pub release: weir_destroy_fn,
+}
+
+/// Tools that are told of runs by markers in their own format.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_trace_markers {
+    /// NVTX, of Nsight Systems and others: ranges in the domain "weir". The variable NVTX_INJECTION64_PATH, which the
+    /// tool sets, names its library.
+    WEIR_TRACE_NVTX = 1,
+    /// ITT, of VTune and others: tasks in the domain "weir". The variable INTEL_LIBITTNOTIFY64, which the tool sets,
+    /// names its library.
+    WEIR_TRACE_ITT = 2,
+}

@@ -50,6 +50,7 @@ versioned! {
     weir_trace_options: reserved: u32,
     weir_trace_info: clock: [std::ffi::c_char; 32],
     weir_trace_thread: name: [std::ffi::c_char; 32],
+    weir_trace_hooks: release: usize,
     weir_engine_sync: message: [std::ffi::c_char; 256],
     weir_comm_options: limit_ns: u64,
     weir_comm_vtable: release: usize,

@@ -10,8 +10,8 @@ use crate::base::text::fixed;
 use crate::base::{Code, Error, Result};
 use crate::memory::heap;
 use crate::ops::check::flags;
-use crate::sync::ambient;
-use crate::trace::{self, Filter, Settings, Tape, Trace, TraceEvent, TraceFormat, TraceRecord};
+use crate::sync::{ambient, fork};
+use crate::trace::{self, Filter, HooksOf, HostHooks, Settings, Tape, Trace, TraceEvent, TraceFormat, TraceRecord};
 use std::any::Any;
 use std::ffi::{c_char, c_void};
 use std::ops::RangeInclusive;
@@ -300,4 +300,54 @@ pub unsafe extern "C" fn weir_trace_span_begin(name: u32) -> weir_status {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_trace_span_end() {
     guard_release("weir_trace_span_end", || note(TraceEvent::SpanEnd, |record| record));
+}
+
+/// From here on these functions are called with ctx while programs run (weir_trace_hooks); NULL takes them away. The
+/// struct is copied. There is one set of hooks in the process: a new one takes the place of the one before.
+///
+/// A run is told to the hooks that are there when it begins, to its end and in all of its threads; so is a region. Runs
+/// that are under way when hooks are set are not told; those that are under way when hooks are taken away still are.
+/// What ctx points to may be freed when hooks->release was called: behind the last of those runs. If this call fails,
+/// it is never called. May be called from anywhere, also from nodes and hooks. A child of fork has no hooks.
+///
+/// While there are no hooks and no trace records, a run pays for one read of a word.
+///
+/// Errors: INVALID_ARGUMENT (struct_size, no function); RESOURCE_EXHAUSTED (memory, or runs that do not end keep seven
+/// or eight sets of hooks that were taken away).
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_trace_set_hooks(hooks: *const weir_trace_hooks, ctx: *mut c_void) -> weir_status {
+    guard("weir_trace_set_hooks", || {
+        fork::hook();
+        // SAFETY: the caller's pointer, as documented.
+        let Some(hooks) = unsafe { versioned::read_opt(hooks, "hooks") }? else {
+            return trace::set_hooks([(HooksOf::Host, None)]);
+        };
+        // SAFETY: the functions follow their contract.
+        let hooks = unsafe { HostHooks::new(hooks, ctx) };
+        if !hooks.has_any() {
+            return Err(Error::invalid("hooks: no function is set"));
+        }
+        let hooks = heap::whole(|| Ok(hooks.boxed()))?;
+        trace::set_hooks([(HooksOf::Host, Some(hooks))])
+    })
+}
+
+/// From here on these tools are told of runs by markers in their own format, and no others: OR of weir_trace_markers; 0
+/// is none, as at the start. A tool names its library by a variable of the environment, which this reads; the library
+/// is opened, and stays. Markers go beside the host's hooks and traces. Of runs under way the same holds as for hooks.
+///
+/// Errors: INVALID_ARGUMENT (an unknown bit); NOT_FOUND (the variable is not set, or its library cannot be opened; the
+/// text names it); UNAVAILABLE (the library takes no markers); UNIMPLEMENTED (not Linux); RESOURCE_EXHAUSTED as of
+/// weir_trace_set_hooks. Then nothing has changed.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_trace_use_markers(kinds: u32) -> weir_status {
+    guard("weir_trace_use_markers", || {
+        const NVTX: u64 = weir_trace_markers::WEIR_TRACE_NVTX as u64;
+        const ITT: u64 = weir_trace_markers::WEIR_TRACE_ITT as u64;
+        fork::hook();
+        let bits = flags(u64::from(kinds), NVTX | ITT, "kinds")?;
+        trace::use_markers(bits & NVTX != 0, bits & ITT != 0)
+    })
 }

@@ -1,6 +1,7 @@
 //! Objects whose numbers in records are explained by a table, and which traces have it.
 #![forbid(unsafe_code)]
 
+use super::program_names::ProgramNames;
 use super::recorder::{MOST_TRACES, Visit};
 use super::table::{Nodes, Table};
 use crate::base::reserve;
@@ -13,6 +14,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 pub struct Explained {
     number: u32,
     table: OnceLock<Arc<Table>>,
+    /// For hooks.
+    names: OnceLock<ProgramNames>,
     /// The trace at each place that has the table. ORDERING: Relaxed; that of another trace only means to look.
     known: [AtomicU64; MOST_TRACES],
 }
@@ -31,7 +34,12 @@ pub(super) fn next_number() -> u32 {
 
 impl Default for Explained {
     fn default() -> Explained {
-        Explained { number: next_number(), table: OnceLock::new(), known: [const { AtomicU64::new(0) }; MOST_TRACES] }
+        Explained {
+            number: next_number(),
+            table: OnceLock::new(),
+            names: OnceLock::new(),
+            known: [const { AtomicU64::new(0) }; MOST_TRACES],
+        }
     }
 }
 
@@ -48,6 +56,14 @@ impl Explained {
         if known.load(Relaxed) == recorder.id {
             return;
         }
+        if let Some(table) = self.table(make)
+            && recorder.explain(table)
+        {
+            known.store(recorder.id, Relaxed);
+        }
+    }
+
+    fn table(&self, make: &dyn Fn() -> Option<(String, Nodes)>) -> Option<&Arc<Table>> {
         // The trace keeps it, to its end.
         let table = || {
             let made = make().map(|(name, nodes)| Arc::new(Table { number: self.number, name, nodes }));
@@ -58,10 +74,20 @@ impl Explained {
         {
             let _ = self.table.set(table);
         }
-        if let Some(table) = self.table.get()
-            && recorder.explain(table)
+        self.table.get()
+    }
+
+    /// Makes the names that hooks are told, once. `make`: as of `to`.
+    pub fn make_names(&self, make: &dyn Fn() -> Option<(String, Nodes)>) {
+        if self.names.get().is_none()
+            && let Some(names) = self.table(make).and_then(|table| ProgramNames::of(table))
         {
-            known.store(recorder.id, Relaxed);
+            let _ = self.names.set(names);
         }
+    }
+
+    /// The names, if they were made.
+    pub fn names(&self) -> Option<&ProgramNames> {
+        self.names.get()
     }
 }

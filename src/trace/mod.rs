@@ -11,9 +11,10 @@
 //! A *trace* (`Recorder`) has a stock of rings, made when it begins. A thread takes one with its first record; when
 //! none is left, its records are lost and counted. Up to `MOST_TRACES` record at once, each with its own rings, so that
 //! scopes overlap without any of them knowing of the others. Everything that is traced asks once when it begins whether
-//! any trace records (`is_on`: one relaxed load), and if so which of them want it (`Traces::find`): by their filter,
-//! because they were asked for, or because the thread works for something that they are of. Each thread that works for
-//! it then opens a `Tape`, writes with that, and closes it. An open tape keeps the memory that it writes to (`post`).
+//! any trace records (`is_on`: one relaxed load, which also says whether there are hooks), and if so which of them want
+//! it (`Traces::find`): by their filter, because they were asked for, or because the thread works for something that
+//! they are of. Each thread that works for it then opens a `Tape`, writes with that, and closes it. An open tape keeps
+//! the memory that it writes to (`post`).
 //!
 //! # What a record costs
 //!
@@ -21,6 +22,12 @@
 //! first record in a trace asks the system for the thread's number and name. In a walk along the plan a node takes one
 //! stamp: its end is the next one's beginning. In a shared run it takes two, and one word in the run's state for when
 //! it became ready and by which node.
+//!
+//! # Hooks
+//!
+//! Functions of a tracer of the host's (`host_hooks`), and markers for tools (`nvtx`, `itt`), are told of runs, nodes
+//! and regions while they are made, beginnings too. `hooks` has their places. A run or region that enters some is of the
+//! version that writes records, also if no trace wants it.
 //!
 //! # What is derived when it is read
 //!
@@ -39,6 +46,7 @@
 //! behind the stop is not read. A child of fork has no traces: the first look at a place that its parent used takes it
 //! off the list.
 
+mod active;
 mod analysis;
 mod chrome;
 mod clock;
@@ -46,13 +54,21 @@ mod environment;
 mod explained;
 mod format;
 mod handle;
+mod hooks;
+mod host_hooks;
+#[cfg(target_os = "linux")]
+mod itt;
+mod markers;
 #[cfg(all(test, loom))]
 mod models_of_posts;
 mod names;
+#[cfg(target_os = "linux")]
+mod nvtx;
 mod output;
 mod page;
 mod perfetto;
 mod post;
+mod program_names;
 mod proto;
 mod record;
 mod recorder;
@@ -67,17 +83,24 @@ mod sums;
 mod table;
 mod tape;
 mod timeline;
+#[cfg(target_os = "linux")]
+mod tool_library;
 mod track;
 
+pub use active::is_on;
 pub use analysis::{NodeOfGraph, RunAnalysis, analyses, analysis_of};
 pub use clock::{is_in_ticks, now};
 pub use environment::ProcessTrace;
 pub use explained::Explained;
 pub use format::TraceFormat;
 pub use handle::{ThreadFigures, Trace, TraceFigures};
+pub use hooks::{BoxedHooks, HookedRun, HooksOf, Told, set as set_hooks};
+pub use host_hooks::HostHooks;
+pub use markers::use_markers;
 pub use names::{intern, is_known};
+pub use program_names::ProgramNames;
 pub use record::{CANCELLED, COMPILED, FAILED, HELPER, KNOWN, LATER, NONE, TraceEvent, TraceRecord};
-pub use recorder::{Collect, Filter, MOST_TRACES, Recorder, Settings, is_on};
+pub use recorder::{Collect, Filter, MOST_TRACES, Recorder, Settings};
 pub use replay::NodeSaving;
 pub use run_graph::{PathPart, PathSegment};
 pub use shares::{Shares, shares};

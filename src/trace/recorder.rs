@@ -1,5 +1,6 @@
 //! The traces that record, and how a thread comes to its ring in them.
 
+use super::active::{self, ActivePlace};
 use super::clock::{self, Anchor};
 use super::post::Post;
 use super::ring::{NAME, RecordRing};
@@ -92,15 +93,6 @@ static PLACES: [TracePlace; MOST_TRACES] =
 #[cfg(loom)]
 static PLACES: [TracePlace; 0] = [];
 
-/// The places whose traces record, as bits. ORDERING: Relaxed; a hint to look at the places.
-static ACTIVE: AtomicU32 = AtomicU32::new(0);
-
-/// Whether any trace records: all that work pays for traces when there is none.
-#[inline]
-pub fn is_on() -> bool {
-    ACTIVE.load(Relaxed) != 0
-}
-
 thread_local! {
     /// The calling thread's ring at each place, and the trace that it is of.
     static RINGS: [Cell<(u64, *const RecordRing)>; MOST_TRACES] =
@@ -137,7 +129,7 @@ impl Recorder {
         // ORDERING: Relaxed; `open` publishes it.
         place.recorder.store(Arc::into_raw(Arc::clone(&recorder)).cast_mut(), Relaxed);
         place.post.open();
-        ACTIVE.fetch_or(1 << at, Relaxed);
+        ActivePlace::Trace(at).set();
         Ok((recorder, at))
     }
 
@@ -150,7 +142,7 @@ impl Recorder {
         let end = self.begin.behind();
         // The first thread's word counts.
         if self.end.set(end).is_ok() {
-            ACTIVE.fetch_and(!(1 << at), Relaxed);
+            ActivePlace::Trace(at).clear();
             PLACES[at].post.close();
         }
     }
@@ -162,7 +154,7 @@ impl Recorder {
 
     /// Its owner goes.
     pub fn abandon(&self, at: usize) {
-        ACTIVE.fetch_and(!(1 << at), Relaxed);
+        ActivePlace::Trace(at).clear();
         if PLACES[at].post.leave_to_writers() {
             free(at);
         }
@@ -269,7 +261,7 @@ fn free_place() -> Option<usize> {
         // A child of fork has nothing of what its parent recorded. The first thread that sees it makes the place free.
         let born = place.born.load(Relaxed);
         if born != generation && place.born.compare_exchange(born, generation, Relaxed, Relaxed).is_ok() {
-            ACTIVE.fetch_and(!(1 << at), Relaxed);
+            ActivePlace::Trace(at).clear();
             place.post.forget();
         }
     }
@@ -299,7 +291,7 @@ impl Visit {
         let place = PLACES.get(at)?;
         if place.born.load(Relaxed) != process::generation() {
             // Of the process that this one was forked from: one bit less to look at.
-            ACTIVE.fetch_and(!(1 << at), Relaxed);
+            ActivePlace::Trace(at).clear();
             return None;
         }
         if !place.post.enter() {
@@ -311,8 +303,7 @@ impl Visit {
 
     /// All places at which a trace records.
     pub fn all() -> impl Iterator<Item = Visit> {
-        let active = ACTIVE.load(Relaxed);
-        (0..MOST_TRACES).filter(move |at| active >> at & 1 == 1).filter_map(Visit::enter)
+        active::traces().filter_map(Visit::enter)
     }
 
     pub fn at(&self) -> usize {

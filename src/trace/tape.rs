@@ -1,10 +1,12 @@
 //! A thread's hand at its rings while it works for something that is traced.
 
+use super::active::is_on;
 use super::clock;
 use super::explained::Explained;
+use super::hooks::Told;
 use super::names;
 use super::record::{LONG, NONE, TraceEvent, TraceRecord, Words};
-use super::recorder::{Filter, MOST_TRACES, Visit, is_on, leave};
+use super::recorder::{Filter, MOST_TRACES, Visit, leave};
 use super::ring::RecordRing;
 use super::table::Nodes;
 use std::cell::Cell;
@@ -22,17 +24,22 @@ thread_local! {
 pub struct Traces {
     ids: [AtomicU64; MOST_TRACES],
     frame: AtomicU32,
+    /// The hooks that it has entered (`Told`).
+    hooks: AtomicU32,
 }
 
 impl Traces {
     /// Finds the traces that want this: those whose filter `wants` it, the one that is `asked` for, and those of the
-    /// work around. True if there is any; it has a frame of its own then.
+    /// work around; and enters the hooks that there are. True if there is any of them; it has a frame of its own then.
     #[cold]
     pub fn find(&self, asked: Option<u64>, wants: &dyn Fn(&Filter) -> bool) -> bool {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let (around, _) = work_around();
         self.ids.iter().for_each(|id| id.store(0, Relaxed));
-        let mut any = false;
+        debug_assert!(self.told().is_nobody(), "what was here before has not left its hooks");
+        let told = Told::enter();
+        self.hooks.store(told.bits(), Relaxed);
+        let mut any = !told.is_nobody();
         for visit in Visit::all() {
             let recorder = visit.recorder();
             let is_around = around >> visit.at() & 1 == 1;
@@ -59,6 +66,23 @@ impl Traces {
     #[inline]
     pub fn are_there(&self) -> bool {
         self.frame.load(Relaxed) != 0
+    }
+
+    /// The hooks that are told of it. For threads that work for it.
+    #[inline]
+    pub fn told(&self) -> Told {
+        Told::of_bits(self.hooks.load(Relaxed))
+    }
+
+    /// It is over, and no thread works for it any more: leaves its hooks.
+    pub fn leave_hooks(&self) {
+        self.told().leave();
+        self.hooks.store(0, Relaxed);
+    }
+
+    /// Its own number, or 0.
+    pub fn frame(&self) -> u32 {
+        self.frame.load(Relaxed)
     }
 
     /// Whether this trace is among them.
@@ -188,7 +212,8 @@ impl Drop for Tape {
 
 /// Until the result is dropped, this thread works for the traces at these places.
 pub(super) fn work_for(at: u32, frame: u32) -> Working {
-    Working(WORK.try_with(|work| if at == 0 { work.get() } else { work.replace((at, frame)) }).unwrap_or_default())
+    let is_own = (at, frame) != (0, 0);
+    Working(WORK.try_with(|work| if is_own { work.replace((at, frame)) } else { work.get() }).unwrap_or_default())
 }
 
 /// An engine's memory, by its name, has so many bytes now.

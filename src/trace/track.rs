@@ -8,7 +8,8 @@
 
 use super::explained::next_number;
 use super::record::{LONG, TraceRecord};
-use super::recorder::{Collect, Filter, MOST_TRACES, Recorder, Visit, is_on};
+use super::active::is_on;
+use super::recorder::{Collect, Filter, MOST_TRACES, Recorder, Visit};
 use super::ring::NAME;
 use super::table::{Nodes, Table};
 use super::tape::{Working, work_around, work_for};

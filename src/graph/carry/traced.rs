@@ -3,7 +3,7 @@
 
 use crate::sync::OnceLock;
 use crate::trace::{HELPER, NONE, Traces};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// How a thread came into a run, as in records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ const NOBODY: u64 = (1 << (64 - STAMP_BITS)) - 1;
 #[derive(Default)]
 pub(in crate::graph) struct TracedRun {
     pub traces: Traces,
+    /// The number of the run around it, or 0. As the orders of the run.
+    pub outer: AtomicU32,
     /// When each node became ready, and by which. Made for the first traced run; then later ones have it too.
     pub ready: OnceLock<Box<[AtomicU64]>>,
 }

@@ -317,23 +317,26 @@ fn run(pool: &Ref<ThreadPool>, place: usize, mut plan: LoopPlan, units: LoopUnit
 }
 
 /// The calling thread's part in a region that is traced.
-struct TracedRegion {
+struct TracedRegion<'a> {
+    traces: &'a Traces,
     tape: Tape,
     working: Working,
     begin: u64,
 }
 
-impl TracedRegion {
+impl TracedRegion<'_> {
     #[cold]
-    fn begin(traces: &Traces) -> TracedRegion {
+    fn begin(traces: &Traces) -> TracedRegion<'_> {
+        traces.told().region_begin(traces.frame(), false);
         let tape = Tape::open(traces);
         let working = tape.work();
-        TracedRegion { tape, working, begin: trace::now() }
+        TracedRegion { traces, tape, working, begin: trace::now() }
     }
 
+    /// All helpers have left.
     #[cold]
     fn end(self, helpers: u32) {
-        let TracedRegion { tape, working, begin } = self;
+        let TracedRegion { traces, tape, working, begin } = self;
         drop(working);
         let length = trace::now().wrapping_sub(begin);
         tape.record(TraceRecord {
@@ -341,6 +344,8 @@ impl TracedRegion {
             other: helpers,
             ..TraceRecord::new(TraceEvent::Region, tape.frame(), begin)
         });
+        traces.told().region_end(traces.frame(), false);
+        traces.leave_hooks();
     }
 }
 

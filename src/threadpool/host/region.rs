@@ -157,12 +157,15 @@ impl ParallelRegion {
 impl ParallelRegion {
     #[cold]
     fn help_traced(&self) -> u32 {
+        let (told, number) = (self.traces.told(), self.traces.frame());
+        told.region_begin(number, true);
         let tape = Tape::open(&self.traces);
         let (begin, working) = (trace::now(), tape.work());
         let done = self.slots.claim().map_or(0, |slot| self.drain_and_give_back(slot));
         drop(working);
         let length = trace::now().wrapping_sub(begin);
         tape.record(TraceRecord { length, other: done, ..TraceRecord::new(TraceEvent::Help, tape.frame(), begin) });
+        told.region_end(number, true);
         done
     }
 

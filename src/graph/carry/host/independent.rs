@@ -118,6 +118,7 @@ impl RunState {
             body => {
                 let start = now_ns();
                 if let Some(tape) = &poisoned.tape {
+                    tape.begins(node, false);
                     let _ = tape.stamp();
                 }
                 let compute = AssertUnwindSafe(|| match body {

@@ -8,6 +8,7 @@
 use crate::base::time::ticks_ns;
 use crate::base::{Code, Result};
 use crate::graph::carry::figures::is_measured;
+use crate::graph::carry::host::run_hooks::RunHooks;
 use crate::graph::carry::orders::{ASKED, TRACED_RUN};
 use crate::graph::carry::state::RunState;
 use crate::graph::carry::traced::Carrier;
@@ -43,6 +44,7 @@ impl RunState {
         if !self.traced.traces.find(asked, &wants) {
             return;
         }
+        self.begin_hooks(around);
         if self.traced.ready.get().is_none()
             && let Ok(words) = heap::filled(self.plan().len(), "a run's trace", || AtomicU64::new(0))
         {
@@ -68,6 +70,7 @@ impl RunState {
         };
         let object = self.compiled.explained.number();
         Tape::open(&self.traced.traces).note(TraceEvent::RunEnd, |record| TraceRecord { object, flags, ..record });
+        self.end_hooks(result);
     }
 
     /// Something happens to the run, perhaps in a thread that is not in it.
@@ -79,7 +82,7 @@ impl RunState {
     }
 
     /// The nodes' names. `None` for want of memory.
-    fn explanation(&self) -> Option<(String, Nodes)> {
+    pub(super) fn explanation(&self) -> Option<(String, Nodes)> {
         let plan = self.plan();
         let mut counted_at = heap::filled(plan.len(), "a trace", || None).ok()?;
         // A loop comes before the loops nested in it.
@@ -140,6 +143,7 @@ pub(in crate::graph) fn is_told(body: &Body) -> bool {
 /// A thread's tape in a run, from when it comes until it leaves.
 pub(in crate::graph) struct RunTape<'a> {
     state: &'a RunState,
+    hooks: Option<RunHooks<'a>>,
     tape: Tape,
     working: Option<Working>,
     carrier: Carrier,
@@ -154,11 +158,13 @@ pub(in crate::graph) struct RunTape<'a> {
 
 impl<'a> RunTape<'a> {
     pub fn open(state: &'a RunState, carrier: Carrier) -> RunTape<'a> {
+        let hooks = RunHooks::open(state);
         let tape = Tape::open(&state.traced.traces);
         let working = Some(tape.work());
         let came = trace::now();
         RunTape {
             state,
+            hooks,
             tape,
             working,
             carrier,
@@ -184,6 +190,21 @@ impl<'a> RunTape<'a> {
         now
     }
 
+    /// A node is about to begin, or a later part of it.
+    #[inline]
+    pub fn begins(&self, node: u32, is_again: bool) {
+        if let Some(hooks) = &self.hooks {
+            hooks.begin(node, is_again);
+        }
+    }
+
+    #[inline]
+    fn ends(&self, flags: u8) {
+        if let Some(hooks) = &self.hooks {
+            hooks.end(flags);
+        }
+    }
+
     /// A node of a walk has run: it began where the last stamp was taken, and ends now.
     #[inline]
     pub fn walked(&self, node: u32, failed: bool) {
@@ -193,6 +214,7 @@ impl<'a> RunTape<'a> {
         let record =
             TraceRecord { length, object: node, flags, ..TraceRecord::new(TraceEvent::Node, self.tape.frame(), begin) };
         self.put(TraceRecord { carrier: self.carrier as u16, ..record });
+        self.ends(flags);
     }
 
     /// A node of a shared run has run since the last stamp, or a round of it.
@@ -211,6 +233,7 @@ impl<'a> RunTape<'a> {
             }
         }
         self.put(TraceRecord { carrier: self.carrier as u16, ..record });
+        self.ends(flags);
     }
 
     #[inline]

@@ -35,6 +35,14 @@ pub(in crate::graph) struct Walked<'a> {
 }
 
 impl Walked<'_> {
+    /// A node is about to run.
+    #[inline]
+    fn runs(&self, node: u32) {
+        if let Some(tape) = self.tape {
+            tape.begins(node, false);
+        }
+    }
+
     /// A node has run.
     #[inline]
     fn ran(&self, state: &RunState, node: u32, failed: bool) {
@@ -144,6 +152,9 @@ impl RunState {
             let body = &plan.bodies[node as usize];
             match *body {
                 Body::Call(call) if MODE == FAST || MODE == TRACED => {
+                    if MODE == TRACED {
+                        at.runs(node);
+                    }
                     let status = call.run();
                     if status != 0 {
                         self.fail_at(node, &call.failed(status));
@@ -154,6 +165,9 @@ impl RunState {
                     node += 1;
                 }
                 Body::Kernel(kernel) if MODE == FAST || MODE == TRACED => {
+                    if MODE == TRACED {
+                        at.runs(node);
+                    }
                     let result = self.compute_kernel(kernel as usize, pool);
                     if let Err(error) = &result {
                         self.fail_at(node, error);
@@ -177,6 +191,9 @@ impl RunState {
                     node = plan.loops[index as usize].end;
                 }
                 _ => {
+                    if MODE == TRACED {
+                        at.runs(node);
+                    }
                     let start = if MODE == MEASURED || MODE == CAREFUL { now_ns() } else { 0 };
                     let result = match *body {
                         Body::Async(call) => self.see_through(call, pool),

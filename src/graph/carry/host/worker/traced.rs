@@ -28,6 +28,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
     /// Goes on with the rest of a node that completes later.
     pub(super) fn call_again(&self, node: u32, call: u32) -> After {
         if let Some(tape) = self.tape() {
+            tape.begins(node, true);
             let _ = tape.stamp();
         }
         let after = self.call(call);
@@ -44,6 +45,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
     #[inline]
     pub(super) fn run_traced(&self, node: u32, body: Body) -> After {
         let Some(tape) = self.tape() else { return After::Edges };
+        tape.begins(node, false);
         let _ = tape.stamp();
         let (mut after, mut flags) = (After::Edges, 0);
         if let Body::Async(call) = body {
