@@ -34,7 +34,7 @@ impl Lanes {
         }
         if lane == self.tracks.len() {
             self.tracks.try_reserve(1).ok()?;
-            self.tracks.push(Track::new(&format!("{owner} {lane}")));
+            self.tracks.push(Track::new(&format!("{owner} {lane}"))?);
         }
         self.tracks[lane].enter(&traces, None);
         self.busy |= 1 << lane;

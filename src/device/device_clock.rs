@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 use super::{Device, DeviceEvent, DeviceStream, DeviceStreamAttr, label};
+use crate::base::reserve;
 use crate::base::time::{Deadline, now_ns};
 use crate::sync::{Global, Mutex};
 use std::sync::{Arc, Weak};
@@ -80,7 +81,8 @@ impl DeviceClock {
             return Some(clock);
         }
         clocks.try_reserve(1).ok()?;
-        let clock = Arc::new(DeviceClock { device: Arc::clone(device), state: Mutex::default() });
+        let clock = DeviceClock { device: Arc::clone(device), state: Mutex::default() };
+        let clock = reserve::whole(|| Ok(Arc::new(clock))).ok()?;
         clocks.push((address(device), Arc::downgrade(&clock)));
         Some(clock)
     }
@@ -116,7 +118,7 @@ impl DeviceClock {
         let mut state = self.state.lock();
         (state.stream, state.is_taking, state.has_none) = (stream, false, has_none);
         match taken {
-            Some(anchor) => state.last = Some(Arc::new(anchor)),
+            Some(anchor) => state.last = reserve::whole(|| Ok(Arc::new(anchor))).ok(),
             None => state.not_before_ns = now_ns() + PAUSE_NS,
         }
         state.last.clone()

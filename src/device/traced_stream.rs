@@ -115,7 +115,7 @@ impl TracedStream {
         if !clock.is_there() {
             return None;
         }
-        if self.track.enter(&traces) >= MOST {
+        if self.track.enter(&traces)? >= MOST {
             self.track.write(false);
         }
         let Some(events) = self.track.events() else {
@@ -146,12 +146,15 @@ impl StreamTrack {
         state.clock.clone()
     }
 
-    /// Makes the track known to traces. How many pieces are under way.
-    fn enter(self: &Arc<Self>, traces: &KeptTraces) -> usize {
+    /// Makes the track known to traces. How many pieces are under way; `None` for want of memory.
+    fn enter(self: &Arc<Self>, traces: &KeptTraces) -> Option<usize> {
         let source: Weak<dyn Collect> = Arc::<StreamTrack>::downgrade(self);
         let mut state = self.state.lock();
-        state.track.get_or_insert_with(|| Track::new(&self.name)).enter(traces, Some(&source));
-        state.under_way.len()
+        if state.track.is_none() {
+            state.track = Track::new(&self.name);
+        }
+        state.track.as_mut()?.enter(traces, Some(&source));
+        Some(state.under_way.len())
     }
 
     fn lose(&self, traces: &KeptTraces) {

@@ -1,7 +1,7 @@
 //! Names of the host's marks and spans, and of what devices do, for the whole process.
 #![forbid(unsafe_code)]
 
-use crate::base::{Code, Error, Result};
+use crate::base::{Code, Error, Result, reserve};
 use crate::sync::Global;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub fn intern(name: &str) -> Result<u32> {
     let exhausted = || Error::exhausted("a name", name.len());
     names.by_number.try_reserve(1).map_err(|_| exhausted())?;
     names.numbers.try_reserve(1).map_err(|_| exhausted())?;
-    let name: Arc<str> = Arc::from(name);
+    let name: Arc<str> = reserve::whole(|| Ok(Arc::from(name)))?;
     names.by_number.push(Arc::clone(&name));
     names.numbers.insert(name, number as u32);
     COUNT.store(number as u32 + 1, Relaxed);

@@ -6,13 +6,14 @@
 //! more is issued, and when a trace is read (`Collect`).
 #![forbid(unsafe_code)]
 
+use super::active::is_on;
 use super::explained::next_number;
 use super::record::{LONG, TraceRecord};
-use super::active::is_on;
 use super::recorder::{Collect, Filter, MOST_TRACES, Recorder, Visit};
 use super::ring::NAME;
 use super::table::{Nodes, Table};
 use super::tape::{Working, work_around, work_for};
+use crate::base::reserve;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
@@ -75,9 +76,11 @@ impl fmt::Debug for Track {
 }
 
 impl Track {
-    pub fn new(name: &str) -> Track {
-        let table = Table { number: next_number(), name: name.to_owned(), nodes: Nodes::default() };
-        Track { table: Arc::new(table), known: [0; MOST_TRACES], rings: [0; MOST_TRACES] }
+    /// `None` for want of memory.
+    pub fn new(name: &str) -> Option<Track> {
+        let table = || Table { number: next_number(), name: name.to_owned(), nodes: Nodes::default() };
+        let table = reserve::whole(|| Ok(Arc::new(table()))).ok()?;
+        Some(Track { table, known: [0; MOST_TRACES], rings: [0; MOST_TRACES] })
     }
 
     /// Makes it known to these traces; they ask `source` to write what it knows before they are read.
