@@ -2422,9 +2422,9 @@ typedef struct weir_run_progress {
   /** Nanoseconds since the run began; time in a stream's queue does not count. */
   uint64_t elapsed_ns;
   /**
-   * How much longer the run takes, by the costs and the iterations that the program has learned: the work of the
-   * nodes that are over has taken elapsed_ns, the rest is expected at the same rate. UINT64_MAX while costs are
-   * unknown, and in a program with loops while no run has been measured.
+   * How much longer the run takes, by the costs and the iterations that the program had learned, or was told, when
+   * the run began: the nodes that are over have taken elapsed_ns, the rest is expected at the same rate. UINT64_MAX
+   * if costs were unknown, and in a program with loops if no run had been measured.
    */
   uint64_t estimated_remaining_ns;
   /** The node that has just come to its end, NUL-terminated UTF-8, cut if too long. */

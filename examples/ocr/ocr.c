@@ -2,11 +2,11 @@
  *
  *     ocr [--svg FILE] [--threads N] [--networks FILE] [--progress] [page.png | page.ppm | page.pgm]
  *
- * The program prints what is written on the page, with how sure it is of each line, and measures: in this thread alone,
- * and on the pool of ../digits/pool.c, with N threads in all. With --progress it tells how far the network is that finds
- * the lines; in the second page it knows how long that takes. Ends with status 1 if weir has started a thread of its
- * own, if a page after the first made weir allocate memory in this thread, or if the pool's results are others. (On the
- * pool weir allocates whenever more lines of one width are read at once than ever before.)
+ * The program prints what is written on the page, with how sure it is of each line, and measures: in this thread
+ * alone, and on the pool of ../digits/pool.c, with N threads in all. With --progress it tells how far the network is
+ * that finds the lines; in the second page it knows better how long that takes. Ends with status 1 if weir has started
+ * a thread of its own, if a page after the first made weir allocate memory in this thread, or if the pool's results are
+ * others. (On the pool weir allocates whenever more lines of one width are read at once than ever before.)
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

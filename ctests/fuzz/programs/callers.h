@@ -36,7 +36,7 @@ typedef struct pending {
     bool of_run;
     atomic_int tells, releases;
     atomic_bool following; /* it is being told how far it is */
-    uint64_t nodes_done, nodes_total;
+    unsigned long long nodes_done, nodes_total;
 } pending;
 
 typedef struct caller {

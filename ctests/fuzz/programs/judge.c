@@ -181,8 +181,8 @@ void told_how_far(void *ctx, const weir_run_progress *progress) {
     if (progress->run != NULL) MUST(weir_run_query(progress->run, &is_done));
     if (is_done != 0) finding("progress", "a%d: its run is over", act);
     if (done > total) finding("progress", "a%d: %llu of %llu nodes", act, done, total);
-    if (done <= p->nodes_done) finding("progress", "a%d: %llu nodes after %llu", act, done, (unsigned long long)p->nodes_done);
-    if (total < p->nodes_total) finding("progress", "a%d: of %llu nodes after %llu", act, total, (unsigned long long)p->nodes_total);
+    if (done <= p->nodes_done) finding("progress", "a%d: %llu nodes after %llu", act, done, p->nodes_done);
+    if (total < p->nodes_total) finding("progress", "a%d: of %llu nodes after %llu", act, total, p->nodes_total);
     p->nodes_done = done;
     p->nodes_total = total;
     atomic_store(&p->following, false);

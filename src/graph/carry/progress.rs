@@ -11,7 +11,8 @@
 //! begin so many times in all: what is around a loop times the iterations of its last measured run, unless the loop is
 //! over, or has made more by now; a branch that is not decided counts in equal shares. A node's cost times how often it
 //! is expected and not over is its part of the rest. The run has spent `elapsed_ns` on the work that is over, whatever
-//! the number of threads, and the rest is taken to go on at that rate.
+//! the number of threads, and the rest is taken to go on at that rate. The costs are those from before the run, for what
+//! is over too: on a machine that is slower than ever before, both sides are too small by the same factor.
 #![forbid(unsafe_code)]
 
 use super::figures::is_measured;
@@ -22,7 +23,7 @@ use crate::memory::heap;
 use crate::stream::What;
 use crate::sync::{Mutex, OnceLock};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 
 /// `due_at_ns` while a report is made, and where there are none.
 pub(in crate::graph) const NEVER: u64 = u64::MAX;
@@ -57,6 +58,8 @@ impl Default for Progress {
 pub(in crate::graph) struct Counts {
     /// Of each node: how often it is over; of a Select, how often it is decided.
     pub over: Box<[AtomicU64]>,
+    /// The cost of each node when the run began, in nanoseconds.
+    pub costs: Box<[AtomicU32]>,
     /// By the first node of a branch: how often it was taken. Empty without branches.
     pub taken: Box<[AtomicU64]>,
     pub loops: Box<[LoopCount]>,
@@ -88,13 +91,18 @@ impl Counts {
         let zeroes = |n: usize| heap::filled(n, "a run's progress", || AtomicU64::new(0));
         Ok(Counts {
             over: zeroes(n)?,
+            costs: heap::filled(n, "a run's progress", || AtomicU32::new(0))?,
             taken: zeroes(if plan.selects.is_empty() { 0 } else { n })?,
             loops: heap::filled(plan.loops.len(), "a run's progress", LoopCount::default)?,
             rounds: heap::filled(plan.loops.len() + plan.slots.len(), "a run's progress", RoundCount::default)?,
         })
     }
 
-    pub fn clear(&self) {
+    /// For the next run.
+    pub fn begin(&self, plan: &Plan, learned: &Learned) {
+        for (node, cost) in self.costs.iter().enumerate() {
+            cost.store(learned.costs[plan.origin(node as u32) as usize].load(Relaxed), Relaxed);
+        }
         self.over.iter().chain(&self.taken).for_each(|counter| counter.store(0, Relaxed));
         for count in &self.loops {
             count.entered.store(0, Relaxed);
@@ -179,7 +187,7 @@ impl<'a> Sums<'a> {
         self.done += over;
         self.total += times.begun.max(over);
         // A node that was too short for the clock took some time, too.
-        let cost_ns = f64::from(self.learned.costs[self.plan.origin(node) as usize].load(Relaxed).max(1));
+        let cost_ns = f64::from(self.counts.costs[node as usize].load(Relaxed).max(1));
         self.over_ns += cost_ns * over as f64;
         self.left_ns += cost_ns * times.beyond(over);
     }

@@ -27,7 +27,7 @@ impl RunState {
                 Err(error) => self.fail(None, error.within("the progress of the run")),
             }
         }
-        progress.counts.get().inspect(|counts| counts.clear());
+        progress.counts.get().inspect(|counts| counts.begin(self.plan(), learned));
         // The costs were weighed once when the program was made; after that, by measured or loaded ones.
         let has_counted = self.plan().loops.is_empty() || learned.weighed.load(Relaxed) > 1;
         progress.is_known.store(has_counted && !learned.is_unknown.load(Relaxed), Relaxed);
