@@ -51,6 +51,12 @@ target_link_libraries(voice PRIVATE weir::weir Threads::Threads ${CMAKE_DL_LIBS}
 weir_example(ocr ocr/ocr.c ocr/network_run.c ocr/picture.c ${ocr_sources} digits/pool.c)
 target_link_libraries(ocr PRIVATE weir::weir Threads::Threads m)
 
+# Programs that are slow, and what a trace led to: docs/slow.md.
+foreach(program IN ITEMS ranking pitch decoder)
+    weir_example("slow_${program}" "slow/${program}.c" slow/runs.c)
+    target_link_libraries("slow_${program}" PRIVATE weir::weir m)
+endforeach()
+
 # Of the MPI that mpicc and mpirun belong to; ctests/comm builds it for others, too. The networks are those of digits
 # and voice.
 set(ranks_sources ranks/ranks.c ranks/training.c ranks/step.c ranks/pipeline.c digits/tracing.c)
