@@ -102,7 +102,7 @@ mod tests {
         let names = ProgramNames::of(&Table { number: 1, name: "net".to_owned(), nodes }).unwrap();
         assert_eq!(&*names.text, b"net\0a\0cuda:0\0\0copy\0");
         assert_eq!(names.program(), names.text.as_ptr().cast());
-        assert_eq!(names.node(2), names.text[13..].as_ptr().cast());
+        assert_eq!(names.node(2), names.text[14..].as_ptr().cast());
         assert!(names.engine(0).is_null() && names.node(3).is_null() && names.engine(3).is_null());
         assert_eq!((names.engine(1), names.engine(2)), (names.engine(2), names.text[6..].as_ptr().cast()));
         assert!(names.handle(None).is_some() && names.handle(Some(2)).is_some() && names.handle(Some(3)).is_none());

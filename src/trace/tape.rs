@@ -76,8 +76,9 @@ impl Traces {
 
     /// It is over, and no thread works for it any more: leaves its hooks.
     pub fn leave_hooks(&self) {
-        self.told().leave();
+        let told = self.told();
         self.hooks.store(0, Relaxed);
+        told.leave();
     }
 
     /// Its own number, or 0.
