@@ -269,6 +269,15 @@ static long occurrences(const char *in, const char *what) {
     return count;
 }
 
+/* Spans of a category, which are those lines of the text that are no instants. Takes the text apart. */
+static long spans(const text *of, const char *is_of) {
+    long count = 0;
+    for (char *line = strtok(of->data, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        if (strstr(line, is_of) != NULL && strstr(line, "\"ph\":\"X\"") != NULL) count++;
+    }
+    return count;
+}
+
 static long regions;
 
 /* The nodes that the bodies, the hooks and a trace have counted are the same ones. */
@@ -318,6 +327,8 @@ static void test_counts(weir_threadpool *pool) {
     weir_engine_release(engine);
 }
 
+static long parts;
+
 /* Nodes that complete later, in every way; nested two deep, so that they have later parts. */
 static void test_later(weir_threadpool *pool) {
     static const how ways[] = {INLINE, ELSEWHERE, RACING, REFUSED};
@@ -346,7 +357,12 @@ static void test_later(weir_threadpool *pool) {
             weir_graph_destroy(graph);
             program = outer;
         }
+        weir_trace *trace = NULL;
+        text told = {NULL, 0};
+        /* Each completion of RACING is a thread. */
+        const weir_trace_options many = {.struct_size = sizeof many, .threads = 256, .records_per_thread = 4096};
         begin(&t);
+        CHECK_OK(weir_trace_start(&many, &trace));
         for (int i = 0; i < rounds; i++) {
             weir_stream *on = i % 2 == 0 ? NULL : stream;
             const weir_status status = weir_program_run(program, on, &in, 1, out, 2, NULL);
@@ -354,7 +370,13 @@ static void test_later(weir_threadpool *pool) {
             CHECK_EQ(on != NULL ? late : status, is_refused ? WEIR_UNAVAILABLE : WEIR_OK);
             if (on != NULL) CHECK_OK(weir_stream_clear_error(on));
         }
+        CHECK_OK(weir_trace_stop(trace));
         end(&t);
+        CHECK_OK(weir_trace_save_to(trace, WEIR_TRACE_CHROME, collect, &told));
+        weir_trace_release(trace);
+        CHECK_EQ(t.nodes + t.again, spans(&told, "\"cat\":\"node\""));
+        free(told.data);
+        parts += t.again;
         if (is_refused) {
             CHECK(t.failed >= rounds && t.failed_nodes >= rounds);
         } else {
@@ -674,7 +696,7 @@ int main(void) {
     test_pool_destroy(of);
     test_fork();
     finisher_stop();
-    CHECK(regions > 0);
+    CHECK(regions > 0 && parts > 0);
     check_released(&before);
     return 0;
 }
