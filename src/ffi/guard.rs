@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 #[inline]
 pub(super) fn guard(function: &'static str, body: impl FnOnce() -> Result<()>) -> weir_status {
     let checked = || {
-        if fork::hook() {
+        if fork::hook() && cfg!(feature = "graph") {
             environment::begin();
         }
         heap::enter()?;
