@@ -11,9 +11,12 @@
 
 MARKER_LOG;
 
+typedef void (*function)(void);
+
 typedef struct info {
     const char *name;
-    void **place, *init, *null;
+    function *place;
+    void *init, *null;
     int group;
 } info;
 
@@ -98,18 +101,18 @@ void __itt_api_init(global *of, int groups) {
     static const unsigned char magic[8] = {0xED, 0xAB, 0xAB, 0xEC, 0x0D, 0xEE, 0xDA, 0x30};
     static const struct {
         const char *name;
-        void *function;
-    } ours[] = {{"__itt_domain_create", (void *)create_domain},
-                {"__itt_string_handle_create", (void *)create_string},
-                {"__itt_task_begin", (void *)task_begin},
-                {"__itt_task_end", (void *)task_end}};
+        function call;
+    } ours[] = {{"__itt_domain_create", (function)create_domain},
+                {"__itt_string_handle_create", (function)create_string},
+                {"__itt_task_begin", (function)task_begin},
+                {"__itt_task_end", (function)task_end}};
     expect_marker(&told_markers, given == NULL, "initialised twice");
     expect_marker(&told_markers, memcmp(of->magic, magic, sizeof magic) == 0 && of->version[0] == 3, "its version");
     expect_marker(&told_markers, of->mutex_initialized == 1 && of->library != NULL && groups != 0, "its state");
     given = of;
     for (const info *f = of->functions; f->name != NULL; f++) {
         for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
-            if (strcmp(f->name, ours[i].name) == 0) *f->place = ours[i].function;
+            if (strcmp(f->name, ours[i].name) == 0) *f->place = ours[i].call;
         }
     }
 }

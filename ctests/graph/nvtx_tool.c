@@ -72,8 +72,8 @@ int InitializeInjectionNvtx2(const void *(*get_table)(uint32_t number)) {
     expect_marker(&told_markers, all->get_module(1, &table, &size) == 1 && size == 16, "the first module");
     for (unsigned i = 1; i < size; i++) expect_marker(&told_markers, table[i] != NULL, "no place of the first module");
     if (all->get_module(5, &table, &size) != 1 || size < 16 || table[0] != NULL || table[size] != NULL) return 0;
-    *table[4] = (function)(void *)push;
-    *table[5] = (function)(void *)pop;
-    *table[12] = (function)(void *)create_domain;
+    *table[4] = (function)push;
+    *table[5] = (function)pop;
+    *table[12] = (function)create_domain;
     return 1;
 }
