@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
 /// Pieces of work under way whose times are not known yet.
-const MOST: usize = 512;
+const MOST: usize = 500;
 
 /// A new stream of a device, or one of the host's by its handle, with a track.
 pub fn traced_stream(
@@ -166,7 +166,10 @@ impl StreamTrack {
     /// Events for a piece; `None` if there are too many under way, or the device has none.
     fn events(&self) -> Option<[Arc<dyn DeviceEvent>; 2]> {
         let mut state = self.state.lock();
-        state.under_way.try_reserve(1).ok()?;
+        // Once: one more than there may be is for a piece that is put back.
+        if state.under_way.capacity() == 0 {
+            state.under_way.try_reserve_exact(MOST + 1).ok()?;
+        }
         if state.under_way.len() >= MOST {
             return None;
         }
@@ -196,41 +199,45 @@ impl StreamTrack {
 
     /// Writes the records of what is over.
     fn write(&self, is_patient: bool) {
-        let mut state = self.state.lock();
-        if state.is_collecting || state.under_way.is_empty() {
-            return;
-        }
-        state.is_collecting = true;
-        let (mut pieces, mut last_ns) = (std::mem::take(&mut state.under_way), state.last_ns);
-        let clock = state.clock.clone();
-        drop(state);
+        let Some((clock, mut last_ns)) = self.begin_collecting() else { return };
         let mut later = None;
-        let has_times = || clock.as_ref().is_some_and(|clock| clock.is_there());
-        while let Some(reached) = pieces.front().map(|piece| piece.events[1].is_reached()) {
+        // The device is asked without the lock; meanwhile no other thread takes a piece.
+        loop {
+            let Some(piece) = self.state.lock().under_way.pop_front() else { break };
+            let reached = piece.events[1].is_reached();
             if matches!(reached, Ok(false)) {
+                self.state.lock().under_way.push_front(piece);
                 break;
             }
-            let Some(piece) = pieces.pop_front() else { break };
-            let later = later.get_or_insert_with(|| clock.as_ref().and_then(|clock| clock.behind(is_patient)));
+            let later = later.get_or_insert_with(|| clock.behind(is_patient));
             let record = StreamTrack::record_of(&piece, later.as_deref(), last_ns, reached.is_err());
+            let has_times = clock.is_there();
             let mut state = self.state.lock();
-            if let Some(track) = &state.track {
-                match record {
-                    Some(record) => {
-                        last_ns = record.begin + record.length;
-                        track.record(&piece.traces, record);
-                    }
-                    None if has_times() => track.lose(&piece.traces),
-                    None => {}
+            match (&state.track, record) {
+                (Some(track), Some(record)) => {
+                    last_ns = record.begin + record.length;
+                    track.record(&piece.traces, record);
                 }
+                (Some(track), None) if has_times => track.lose(&piece.traces),
+                _ => {}
             }
-            if state.spare.len() < MOST {
+            if state.spare.try_reserve(1).is_ok() {
                 state.spare.push(piece.events);
             }
         }
         let mut state = self.state.lock();
-        pieces.append(&mut state.under_way);
-        (state.under_way, state.last_ns, state.is_collecting) = (pieces, last_ns, false);
+        (state.last_ns, state.is_collecting) = (last_ns, false);
+    }
+
+    /// `None` if there is nothing to write, or another thread does.
+    fn begin_collecting(&self) -> Option<(Arc<DeviceClock>, u64)> {
+        let mut state = self.state.lock();
+        if state.is_collecting || state.under_way.is_empty() {
+            return None;
+        }
+        let clock = state.clock.clone()?;
+        state.is_collecting = true;
+        Some((clock, state.last_ns))
     }
 }
 
