@@ -187,9 +187,9 @@ const path = context.lines.filter(([, , style]) => style === "--path");
 for (let i = 1; i < path.length; i++) assert.deepStrictEqual(path[i][0], path[i - 1][1], "the line has a hole");
 assert(path.length > 0, "no line from node to node");
 
-const all = (element, tag) => [...(element.tag === tag ? [element] : []),
-  ...element.children.flatMap((child) => all(child, tag))];
-assert.strictEqual(all(elements.memory, "path").length, new Set(data.memory.map(({ what }) => what)).size);
+const every = (element, tag) => [...(element.tag === tag ? [element] : []),
+  ...element.children.flatMap((child) => every(child, tag))];
+assert.strictEqual(every(elements.memory, "path").length, new Set(data.memory.map(({ what }) => what)).size);
 const text = elements.why.textContent;
 for (const words of ["Why did the run take so long?", "The path of the run", "The longest path of the graph"]) {
   assert(text.includes(words), `nothing says '${words}'`);
@@ -209,13 +209,13 @@ for (let number = 0; number < data.runs.length; number++) {
   checkDrawing(`run ${number}`);
   checkPath(`run ${number}`);
   assert(elements.why.textContent.includes(`with ${data.runs[number].threads} thread`));
-  const { graph } = data.runs[number], shapes = all(elements.graph, "rect"), titles = all(elements.graph, "title");
+  const { graph } = data.runs[number], shapes = every(elements.graph, "rect"), titles = every(elements.graph, "title");
   assert(graph.length > 0, "a run without its graph");
   assert.strictEqual(shapes.length, graph.length, "a node that is not drawn");
   graph.forEach(({ node }, i) => assert(titles[i].textContent.startsWith(node + ": "), titles[i].textContent));
   const places = new Set(shapes.map((shape) => `${shape.attributes.x} ${shape.attributes.y}`));
   assert.strictEqual(places.size, graph.length, "two nodes at one place");
-  assert.strictEqual(all(elements.graph, "path").length, graph.reduce((sum, { before }) => sum + before.length, 0));
+  assert.strictEqual(every(elements.graph, "path").length, graph.reduce((sum, { before }) => sum + before.length, 0));
 }
 
 const at = (x, y, more) =>
