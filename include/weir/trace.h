@@ -103,8 +103,8 @@ typedef struct weir_trace_options {
   /** Records of 32 bytes that are kept of each thread, rounded up to a power of two: 64 to 2^26; 0 = 65,536. */
   size_t records_per_thread;
   /**
-   * How many threads can have records, 1 to 4,096; 0 = 64. Their memory is set aside by weir_trace_start, and the
-   * system gives it when it is written to.
+   * How many threads and tracks can have records, 1 to 4,096; 0 = 64. Their memory is set aside by
+   * weir_trace_start, and the system gives it when it is written to.
    */
   uint32_t threads;
   /** Reserved, 0. */
@@ -126,7 +126,7 @@ typedef struct weir_trace_info {
   size_t struct_size;
   /** 1 while it records, 0 when it was stopped. */
   uint32_t recording;
-  /** Threads that have records. */
+  /** Threads and tracks that have records. */
   uint32_t threads;
   /** Records that are there. */
   uint64_t records;
@@ -257,7 +257,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_trace_start(const weir_trace_options *o
  * Ends the recording. What begins later is not part of the trace; what is under way then is, as far as it has come
  * when the trace is saved. Stopping a trace that was stopped does nothing.
  *
- * Blocking: for at most a millisecond, in which it reads two clocks, if the trace is younger than that.
+ * Blocking: for at most a millisecond, in which it reads two clocks, if the trace is younger than that; and if devices
+ * are in it, for as long as each takes to reach an event, at most a second.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_trace_stop(weir_trace *trace);
 
@@ -276,7 +277,7 @@ WEIR_API void weir_trace_release(weir_trace *trace);
  * there whole or not at all. A path that leads to something else than a file (a pipe, a device) is written to as it
  * is. Each file says how many records were lost.
  *
- * Blocking: until it is written. Errors: INVALID_ARGUMENT (also: the path is a directory); NOT_FOUND (no such
+ * Blocking: as weir_trace_stop, and until it is written. Errors: INVALID_ARGUMENT (also: the path is a directory); NOT_FOUND (no such
  * directory); PERMISSION_DENIED; RESOURCE_EXHAUSTED (the disk is full, the file too large, memory); UNKNOWN for other
  * errors of the system, with its text.
  */
@@ -289,7 +290,7 @@ weir_status weir_trace_save(const weir_trace *trace,
 /**
  * As weir_trace_save, but passes the bytes to a function, in pieces of up to 64 KiB, in order.
  *
- * Blocking: until all is passed on. Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED; the status of the function.
+ * Blocking: as weir_trace_stop, and until all is passed on. Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED; the status of the function.
  */
 WEIR_API
 WEIR_NODISCARD

@@ -32,8 +32,8 @@ pub struct weir_trace_options {
     pub program: *mut weir_program,
     /// Records of 32 bytes that are kept of each thread, rounded up to a power of two: 64 to 2^26; 0 = 65,536.
     pub records_per_thread: usize,
-    /// How many threads can have records, 1 to 4,096; 0 = 64. Their memory is set aside by weir_trace_start, and the
-    /// system gives it when it is written to.
+    /// How many threads and tracks can have records, 1 to 4,096; 0 = 64. Their memory is set aside by
+    /// weir_trace_start, and the system gives it when it is written to.
     pub threads: u32,
     /// Reserved, 0.
     pub reserved: u32,
@@ -73,7 +73,7 @@ pub struct weir_trace_info {
     pub struct_size: usize,
     /// 1 while it records, 0 when it was stopped.
     pub recording: u32,
-    /// Threads that have records.
+    /// Threads and tracks that have records.
     pub threads: u32,
     /// Records that are there.
     pub records: u64,

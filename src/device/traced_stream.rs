@@ -242,8 +242,8 @@ impl StreamTrack {
 }
 
 impl Collect for StreamTrack {
-    fn collect(&self) {
-        self.write(true);
+    fn collect(&self, is_patient: bool) {
+        self.write(is_patient);
     }
 }
 

@@ -92,7 +92,8 @@ pub unsafe extern "C" fn weir_trace_start(
 /// Ends the recording. What begins later is not part of the trace; what is under way then is, as far as it has come
 /// when the trace is saved. Stopping a trace that was stopped does nothing.
 ///
-/// Blocking: for at most a millisecond, in which it reads two clocks, if the trace is younger than that.
+/// Blocking: for at most a millisecond, in which it reads two clocks, if the trace is younger than that; and if devices
+/// are in it, for as long as each takes to reach an event, at most a second.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_trace_stop(trace: *mut weir_trace) -> weir_status {
@@ -139,9 +140,9 @@ fn format_of(format: weir_trace_format) -> Result<TraceFormat> {
 /// there whole or not at all. A path that leads to something else than a file (a pipe, a device) is written to as it
 /// is. Each file says how many records were lost.
 ///
-/// Blocking: until it is written. Errors: INVALID_ARGUMENT (also: the path is a directory); NOT_FOUND (no such
-/// directory); PERMISSION_DENIED; RESOURCE_EXHAUSTED (the disk is full, the file too large, memory); UNKNOWN for other
-/// errors of the system, with its text.
+/// Blocking: as weir_trace_stop, and until it is written. Errors: INVALID_ARGUMENT (also: the path is a directory);
+/// NOT_FOUND (no such directory); PERMISSION_DENIED; RESOURCE_EXHAUSTED (the disk is full, the file too large, memory);
+/// UNKNOWN for other errors of the system, with its text.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_trace_save(
@@ -162,7 +163,8 @@ pub unsafe extern "C" fn weir_trace_save(
 
 /// As weir_trace_save, but passes the bytes to a function, in pieces of up to 64 KiB, in order.
 ///
-/// Blocking: until all is passed on. Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED; the status of the function.
+/// Blocking: as weir_trace_stop, and until all is passed on. Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED; the status of
+/// the function.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_trace_save_to(

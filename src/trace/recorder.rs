@@ -6,7 +6,7 @@ use super::post::Post;
 use super::ring::{NAME, RecordRing};
 use super::table::Table;
 use crate::base::{Code, Error, Result, process, reserve};
-use crate::sync::{Mutex, OnceLock, thread};
+use crate::sync::{Mutex, OnceLock, fork, thread};
 use std::any::Any;
 use std::cell::Cell;
 use std::ops::RangeInclusive;
@@ -33,9 +33,10 @@ pub enum Filter {
     Asked,
 }
 
-/// Writes records of work that is over, when somebody wants to read them.
+/// Writes records of work that is over, when somebody wants to read them. One that is patient may wait
+/// longer for a device.
 pub trait Collect: Send + Sync {
-    fn collect(&self);
+    fn collect(&self, is_patient: bool);
 }
 
 /// How a trace records.
@@ -138,7 +139,7 @@ impl Recorder {
         if self.end.get().is_some() {
             return;
         }
-        self.collect();
+        self.collect(true);
         let end = self.begin.behind();
         // The first thread's word counts.
         if self.end.set(end).is_ok() {
@@ -155,6 +156,10 @@ impl Recorder {
     /// Its owner goes.
     pub fn abandon(&self, at: usize) {
         ActivePlace::Trace(at).clear();
+        // What is over lets go of it.
+        if !fork::forked() {
+            self.collect(false);
+        }
         if PLACES[at].post.leave_to_writers() {
             free(at);
         }
@@ -221,9 +226,9 @@ impl Recorder {
     }
 
     /// Has those that write late write what they can.
-    pub(super) fn collect(&self) {
+    pub(super) fn collect(&self, is_patient: bool) {
         let sources = self.sources.lock().clone();
-        sources.iter().filter_map(Weak::upgrade).for_each(|source| source.collect());
+        sources.iter().filter_map(Weak::upgrade).for_each(|source| source.collect(is_patient));
     }
 
     /// Adds what explains records, once. For a run's first record in this trace, not for later ones.

@@ -135,7 +135,7 @@ struct Log {
 impl Timeline {
     /// Copies what is there now. The trace goes on.
     pub fn of(recorder: &Recorder) -> Result<Timeline> {
-        recorder.collect();
+        recorder.collect(true);
         let scale = ClockScale::new(recorder.begin, recorder.end_anchor());
         let tables = recorder.tables.lock().clone();
         let stop = recorder.end().unwrap_or(u64::MAX);
