@@ -277,9 +277,9 @@ WEIR_API void weir_trace_release(weir_trace *trace);
  * there whole or not at all. A path that leads to something else than a file (a pipe, a device) is written to as it
  * is. Each file says how many records were lost.
  *
- * Blocking: as weir_trace_stop, and until it is written. Errors: INVALID_ARGUMENT (also: the path is a directory); NOT_FOUND (no such
- * directory); PERMISSION_DENIED; RESOURCE_EXHAUSTED (the disk is full, the file too large, memory); UNKNOWN for other
- * errors of the system, with its text.
+ * Blocking: as weir_trace_stop, and until it is written. Errors: INVALID_ARGUMENT (also: the path is a directory);
+ * NOT_FOUND (no such directory); PERMISSION_DENIED; RESOURCE_EXHAUSTED (the disk is full, the file too large, memory);
+ * UNKNOWN for other errors of the system, with its text.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -290,7 +290,8 @@ weir_status weir_trace_save(const weir_trace *trace,
 /**
  * As weir_trace_save, but passes the bytes to a function, in pieces of up to 64 KiB, in order.
  *
- * Blocking: as weir_trace_stop, and until all is passed on. Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED; the status of the function.
+ * Blocking: as weir_trace_stop, and until all is passed on. Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED; the status of
+ * the function.
  */
 WEIR_API
 WEIR_NODISCARD

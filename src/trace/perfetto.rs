@@ -54,11 +54,15 @@ const PROCESS: u64 = 1;
 const RUNS: u64 = 2;
 const WORKING: u64 = 3;
 const TRACKS: u64 = 4;
-const FIRST_THREAD: u64 = 5;
+const READY: u64 = 5;
+const FIRST_THREAD: u64 = 6;
 const MEMORY: u64 = 1 << 32;
 /// Sequences of packets.
 const OTHERS: u64 = 1;
 const FIRST_SEQUENCE: u64 = 2;
+
+/// Nodes that are ready for a shorter time are not counted: a value takes a dozen bytes.
+const READY_APART_NS: u64 = 1000;
 
 /// Annotations, by their interned names.
 const ANNOTATIONS: [&str; 8] =
@@ -239,7 +243,7 @@ pub fn write(timeline: &Timeline, output: &mut TraceOutput<'_>) -> Result<()> {
         });
     }
     write_runs(timeline, &mut others)?;
-    write_working(timeline, output)?;
+    write_counts(timeline, output)?;
     write_memory(timeline, output)?;
     let arrows = timeline.arrows()?;
     let mut to: Vec<u64> = room(timeline.spans.len())?;
@@ -371,28 +375,47 @@ fn write_runs(timeline: &Timeline, others: &mut Sequence<'_, '_>) -> Result<()> 
     Ok(())
 }
 
-/// How many threads are in runs.
-fn write_working(timeline: &Timeline, output: &mut TraceOutput<'_>) -> Result<()> {
-    let stays = || timeline.spans.iter().filter(|span| span.event == TraceEvent::Stay);
-    let mut steps: Vec<(u64, bool)> = room(2 * stays().count())?;
-    for stay in stays() {
-        steps.push((stay.begin_ns, true));
-        steps.push((stay.end_ns, false));
+/// How many threads are in runs, and how many nodes are ready that nobody has begun.
+fn write_counts(timeline: &Timeline, output: &mut TraceOutput<'_>) -> Result<()> {
+    let stays = timeline.spans.iter().filter(|span| span.event == TraceEvent::Stay);
+    let stays = stays.map(|stay| (stay.begin_ns, stay.end_ns));
+    write_count(timeline, output, 0, WORKING, "threads in runs", 0, stays)?;
+    let waits = timeline.spans.iter().filter(|span| span.event == TraceEvent::Node && span.ready_ns > 0);
+    let waits = waits.map(|span| (span.begin_ns - span.ready_ns.min(span.begin_ns), span.begin_ns));
+    write_count(timeline, output, 1, READY, "ready nodes", READY_APART_NS, waits)
+}
+
+/// A counter of how many stretches of time there are at each moment; values that last less than `apart_ns` are left out.
+fn write_count(
+    timeline: &Timeline,
+    output: &mut TraceOutput<'_>,
+    number: u64,
+    track: u64,
+    name: &str,
+    apart_ns: u64,
+    stretches: impl Iterator<Item = (u64, u64)> + Clone,
+) -> Result<()> {
+    let mut steps: Vec<(u64, bool)> = room(2 * stretches.clone().count())?;
+    for (begin_ns, end_ns) in stretches {
+        steps.push((begin_ns, true));
+        steps.push((end_ns, false));
     }
     if steps.is_empty() {
         return Ok(());
     }
     steps.sort_unstable();
-    let number = FIRST_SEQUENCE + timeline.threads.len() as u64;
-    let mut counts = Sequence::begin(output, number, WORKING, timeline.begin_ns);
-    counts.track(WORKING, |track| {
-        track.text(2, "threads in runs").varint(5, PROCESS).nested(8, |_| ());
+    let number = FIRST_SEQUENCE + timeline.threads.len() as u64 + number;
+    let mut counts = Sequence::begin(output, number, track, timeline.begin_ns);
+    counts.track(track, |of| {
+        of.text(2, name).varint(5, PROCESS).nested(8, |_| ());
     });
-    let mut working: u64 = 0;
-    for (at_ns, comes) in steps {
-        working = if comes { working + 1 } else { working.saturating_sub(1) };
-        counts.event.varint(event::TYPE, COUNTER).varint(event::COUNTER, working);
-        counts.put_event(at_ns);
+    let mut count: u64 = 0;
+    for (at, &(at_ns, begins)) in steps.iter().enumerate() {
+        count = if begins { count + 1 } else { count.saturating_sub(1) };
+        if steps.get(at + 1).is_none_or(|next| next.0 - at_ns >= apart_ns) {
+            counts.event.varint(event::TYPE, COUNTER).varint(event::COUNTER, count);
+            counts.put_event(at_ns);
+        }
     }
     Ok(())
 }
@@ -403,7 +426,7 @@ fn write_memory(timeline: &Timeline, output: &mut TraceOutput<'_>) -> Result<()>
     if changes.is_empty() {
         return Ok(());
     }
-    let number = FIRST_SEQUENCE + timeline.threads.len() as u64 + 1;
+    let number = FIRST_SEQUENCE + timeline.threads.len() as u64 + 2;
     let mut counts = Sequence::begin(output, number, MEMORY, timeline.begin_ns);
     let mut labels: Vec<u32> = room(changes.len())?;
     labels.extend(changes.iter().map(|change| change.label));

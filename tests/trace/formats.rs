@@ -91,7 +91,8 @@ struct Slice {
 struct Read {
     slices: Vec<Slice>,
     flows: usize,
-    counters: usize,
+    /// The times and values of each counter, by its name.
+    counters: HashMap<String, Vec<(u64, u64)>>,
     instants: usize,
     threads: HashMap<u64, (u64, String)>,
     remark: String,
@@ -112,6 +113,7 @@ struct State {
 fn read_perfetto(bytes: &[u8]) -> Read {
     let mut read = Read::default();
     let mut states: HashMap<u64, State> = HashMap::new();
+    let mut counters: HashMap<u64, String> = HashMap::new();
     // The slices that are open on each track, and the flows that have begun.
     let mut open: HashMap<u64, Vec<usize>> = HashMap::new();
     let (mut begun, mut ended) = (HashMap::new(), HashMap::new());
@@ -124,6 +126,9 @@ fn read_perfetto(bytes: &[u8]) -> Read {
             if let Some(thread) = message(&track, 4) {
                 let name = text(all(&thread, 5)[0]);
                 read.threads.insert(uuid, (number(&thread, 2).unwrap(), name));
+            }
+            if message(&track, 8).is_some() {
+                counters.insert(uuid, text(all(&track, 2)[0]));
             }
             if let Some(process) = message(&track, 3) {
                 read.remark = text(all(&process, 6)[0]);
@@ -184,7 +189,10 @@ fn read_perfetto(bytes: &[u8]) -> Read {
                 let _ = name();
                 read.instants += 1;
             }
-            4 => read.counters += 1,
+            4 => {
+                let values = read.counters.entry(counters[&track].clone()).or_default();
+                values.push((state.at_ns, number(&event, 30).unwrap()));
+            }
             kind => panic!("an event of type {kind}"),
         }
     }
@@ -229,7 +237,7 @@ fn each_trace(visit: &mut dyn FnMut(&Timeline, &Ref<Trace>)) {
 
 #[test]
 fn perfetto_has_each_span_and_each_arrow() {
-    let (mut flows, mut sizes, mut spans) = (0, 0, 0);
+    let (mut flows, mut ready, mut sizes, mut spans) = (0, 0, 0, 0);
     each_trace(&mut |timeline, trace| {
         let file = bytes(trace, TraceFormat::Perfetto);
         let read = read_perfetto(&file);
@@ -261,12 +269,24 @@ fn perfetto_has_each_span_and_each_arrow() {
         assert_eq!(read.flows, timeline.arrows().unwrap().len());
         assert_eq!(read.instants, timeline.instants.len());
         let stays = timeline.spans.iter().filter(|span| span.event == TraceEvent::Stay).count();
-        assert_eq!(read.counters, 2 * stays + timeline.memory().unwrap().len());
+        let values = |name: &str| read.counters.get(name).cloned().unwrap_or_default();
+        assert_eq!(values("threads in runs").len(), 2 * stays);
+        let memory = read.counters.iter().filter(|(name, _)| name.starts_with("memory of "));
+        assert_eq!(memory.map(|(_, values)| values.len()).sum::<usize>(), timeline.memory().unwrap().len());
+        let waits = timeline.spans.iter().filter(|span| span.event == TraceEvent::Node && span.ready_ns > 0);
+        let waits: Vec<_> = waits.map(|span| (span.begin_ns - span.ready_ns, span.begin_ns)).collect();
+        for &(at, value) in &values("ready nodes") {
+            let waiting = waits.iter().filter(|wait| wait.0 <= at && at < wait.1).count();
+            assert_eq!(value, waiting as u64, "nodes that are ready at {at}");
+        }
+        assert_eq!(values("ready nodes").last().map_or(0, |last| last.1), 0);
+        ready += values("ready nodes").len();
         flows += read.flows;
         sizes += file.len();
         spans += timeline.spans.len();
     });
     assert!(flows > 0, "no node was made ready by another thread");
+    assert!(ready > 0, "no node was ready for a microsecond");
     println!("{} bytes a span, names and all", sizes / spans);
 }
 
