@@ -1,6 +1,6 @@
 //! What a trace costs: the same runs while none is recorded, and while one is. Each round makes every variant once, in
 //! turn, and the table shows medians over the rounds: `cargo bench --bench traces`, with the number of rounds as an
-//! optional argument.
+//! optional argument. Then what saving ten million records takes, in each format that has spans, to nowhere.
 
 #[path = "shapes.rs"]
 mod shapes;
@@ -10,7 +10,7 @@ use std::time::Instant;
 use weir_core::base::{Error, Ref};
 use weir_core::graph::{Program, RunOptions};
 use weir_core::threadpool::{ThreadPool, ThreadPoolOptions};
-use weir_core::trace::{Filter, Settings, Trace};
+use weir_core::trace::{Filter, Settings, Trace, TraceFormat};
 
 fn run(program: &Ref<Program>, options: &RunOptions) {
     let none = |_: usize| Err(Error::internal("the shapes have no tensors"));
@@ -52,6 +52,31 @@ fn measure(shape: &Shape, body: Body, rounds: usize, pool: &Ref<ThreadPool>) -> 
     times.map(|mut times| median(&mut times))
 }
 
+/// Saves a trace of a chain, of ten million nodes.
+fn save() {
+    const NODES: usize = 10_000_000;
+    let shape = chain();
+    let built = build(&shape, empty);
+    let settings = Settings { filter: Filter::Asked, keeps: None, keeps_last: false, records: 1 << 24, threads: 1 };
+    let trace = Trace::start(settings).unwrap();
+    let options = RunOptions { deterministic: true, trace: Some(trace.id()), ..RunOptions::default() };
+    (0..NODES.div_ceil(shape.nodes)).for_each(|_| run(&built.program, &options));
+    trace.stop();
+    assert_eq!(trace.figures().lost, 0);
+    let spans = trace.timeline().unwrap().spans.len();
+    println!("a trace of {spans} spans");
+    for format in [TraceFormat::Perfetto, TraceFormat::Chrome, TraceFormat::Folded, TraceFormat::Html] {
+        let (start, mut bytes) = (Instant::now(), 0);
+        let mut count = |piece: &[u8]| {
+            bytes += piece.len();
+            Ok(())
+        };
+        trace.write(format, &mut count).unwrap();
+        let (seconds, each) = (start.elapsed().as_secs_f64(), bytes as f64 / spans as f64);
+        println!("{:22} {seconds:9.2} s {each:9.1} bytes a span", format!("{format:?}"));
+    }
+}
+
 fn main() {
     // cargo passes --bench; any number is the count of rounds.
     let rounds = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(301);
@@ -74,4 +99,5 @@ fn main() {
             );
         }
     }
+    save();
 }
