@@ -23,6 +23,12 @@
 //! stamp: its end is the next one's beginning. In a shared run it takes two, and one word in the run's state for when
 //! it became ready and by which node.
 //!
+//! # Tracks
+//!
+//! What no thread does has a `Track`: a stream of a device, a communicator. It takes a ring as a thread does, and one
+//! thread at a time writes to it. Its records come late, with times in nanoseconds, so it keeps the traces that they are
+//! of (`KeptTraces`), and a trace asks for what is known before it is read (`Collect`).
+//!
 //! # Hooks
 //!
 //! Functions of a tracer of the host's (`host_hooks`), and markers for tools (`nvtx`, `itt`), are told of runs, nodes
