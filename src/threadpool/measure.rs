@@ -75,30 +75,39 @@ impl Visitors {
     }
 }
 
-/// Prepared when a pool is made, so that a measuring loop never allocates.
-static SPARE: Global<Option<Arc<Visitors>>> = Global::new(|| None);
+/// Prepared when a pool is made, so that a measuring loop never allocates. Several: another thread may be measuring,
+/// and a visitor of an earlier round may still be on its way.
+static SPARE: Global<[Option<Arc<Visitors>>; 4]> = Global::new(|| [const { None }; 4]);
 
 /// From here on the loops of a new pool need no memory.
 pub fn prepare() {
-    let mut spare = SPARE.lock();
-    if spare.is_none() {
-        *spare = Some(Arc::new(Visitors::new(0)));
+    for spare in &mut *SPARE.lock() {
+        spare.get_or_insert_with(|| Arc::new(Visitors::new(0)));
     }
 }
 
-fn visitors(work_ns: u64) -> Arc<Visitors> {
-    let visitors = Visitors::new(work_ns);
-    // Another thread is measuring, or a visitor of the last round is still on its way out.
-    let Some(mut spare) = SPARE.lock().take() else { return Arc::new(visitors) };
-    match Arc::get_mut(&mut spare) {
-        Some(place) => *place = visitors,
-        None => return Arc::new(visitors),
+/// Visitors for one round; they are spare again behind it.
+struct Round(Arc<Visitors>);
+
+impl Round {
+    /// `None` if visitors of other rounds have not left.
+    fn begin(work_ns: u64) -> Option<Round> {
+        for spare in &mut *SPARE.lock() {
+            if let Some(visitors) = spare.as_mut().and_then(Arc::get_mut) {
+                *visitors = Visitors::new(work_ns);
+                return spare.take().map(Round);
+            }
+        }
+        None
     }
-    spare
 }
 
-fn let_go(visitors: Arc<Visitors>) {
-    SPARE.lock().get_or_insert(visitors);
+impl Drop for Round {
+    fn drop(&mut self) {
+        if let Some(place) = SPARE.lock().iter_mut().find(|place| place.is_none()) {
+            *place = Some(Arc::clone(&self.0));
+        }
+    }
 }
 
 /// Measures a pool that was not measured yet, unless another thread is measuring or the pool is busy.
@@ -146,16 +155,17 @@ fn rounds(pool: &Ref<ThreadPool>, way: DispatchKind, round: impl Fn(&Ref<ThreadP
     pool.learned().costs.measured(way, hot, cold);
 }
 
-/// `None` if the pool refused, is in use, or no helper came.
+/// `None` if the pool refused, is in use, or no helper came, and as of `Round::begin`.
 fn single(pool: &Ref<ThreadPool>, helpers: usize) -> Option<Cost> {
+    let round = Round::begin(0)?;
+    let visitors = &round.0;
     let taken = pool.take_helpers(helpers, pool.num_threads());
     if taken == 0 {
         return None;
     }
-    let visitors = visitors(0);
     let begin = now_ns();
     let mut sent = 0;
-    while sent < taken && pool.spawn_taken(Arc::clone(&visitors) as Arc<dyn Job>, 0, 0) {
+    while sent < taken && pool.spawn_taken(Arc::clone(visitors) as Arc<dyn Job>, 0, 0) {
         sent += 1;
     }
     // A refused one was given back already.
@@ -168,21 +178,21 @@ fn single(pool: &Ref<ThreadPool>, helpers: usize) -> Option<Cost> {
     until_all_have_left(pool);
     let arrived = visitors.last.load(Relaxed).saturating_sub(begin) as f32;
     let arrive = if visitors.others.load(Relaxed) { arrived } else { NOBODY_NS };
-    let_go(visitors);
     // The way back is a store that the caller polls; it is assumed to cost a cache line's transfer between cores at
     // worst.
     Some(Cost { submit: (asked - begin) as f32 / sent as f32, arrive, join: PRIOR.join / 4.0 })
 }
 
-/// `None` if the pool refused, or is in use.
+/// `None` if the pool refused, or is in use, and as of `Round::begin`.
 fn bulk(pool: &Ref<ThreadPool>, helpers: usize) -> Option<Cost> {
+    let round = Round::begin(WORK_NS)?;
+    let visitors = &round.0;
     let taken = pool.take_helpers(helpers, pool.num_threads());
     if taken == 0 {
         return None;
     }
-    let visitors = visitors(WORK_NS);
     let begin = now_ns();
-    if !pool.spawn_bulk_taken(Arc::clone(&visitors) as Arc<dyn Job>, 0, taken) {
+    if !pool.spawn_bulk_taken(Arc::clone(visitors) as Arc<dyn Job>, 0, taken) {
         return None;
     }
     let back = now_ns();
@@ -195,7 +205,6 @@ fn bulk(pool: &Ref<ThreadPool>, helpers: usize) -> Option<Cost> {
     let arrive = if visitors.others.load(Relaxed) { since(&visitors.last) } else { NOBODY_NS };
     let join = ((back - begin) as f32 - since(&visitors.end)).max(0.0);
     let submit = since(&visitors.first);
-    let_go(visitors);
     Some(Cost { submit, arrive, join })
 }
 

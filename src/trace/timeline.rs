@@ -301,20 +301,25 @@ impl Timeline {
 
     /// Finds how deep each span is. Those that end behind the one around them are cut.
     fn nest(&mut self) {
-        let mut around: Vec<(u32, u64)> = Vec::new();
+        let mut around: Vec<(u32, u64, TraceEvent)> = Vec::new();
         for span in &mut self.spans {
-            around.retain(|(thread, _)| *thread == span.thread);
-            while around.last().is_some_and(|(_, end_ns)| *end_ns <= span.begin_ns && *end_ns < span.end_ns) {
+            around.retain(|(thread, ..)| *thread == span.thread);
+            // One that takes no time lies in what ends then, but a node in no other node.
+            let is_behind = |&(_, end_ns, event): &(u32, u64, TraceEvent)| {
+                let is_over = end_ns < span.end_ns || (event, span.event) == (TraceEvent::Node, TraceEvent::Node);
+                end_ns <= span.begin_ns && is_over
+            };
+            while around.last().is_some_and(is_behind) {
                 around.pop();
             }
-            if let Some((_, end_ns)) = around.last()
+            if let Some((_, end_ns, _)) = around.last()
                 && span.end_ns > *end_ns
             {
                 span.end_ns = *end_ns;
                 self.cut += 1;
             }
             span.depth = around.len() as u32;
-            around.push((span.thread, span.end_ns));
+            around.push((span.thread, span.end_ns, span.event));
         }
     }
 

@@ -69,6 +69,7 @@ fn check_shape(timeline: &Timeline) {
         assert_eq!(around.len(), span.depth as usize);
         if let Some(outer) = around.last().map(|outer| &timeline.spans[*outer]) {
             assert!(outer.begin_ns <= span.begin_ns && span.end_ns <= outer.end_ns, "{span:?} in {outer:?}");
+            assert!((outer.event, span.event) != (TraceEvent::Node, TraceEvent::Node), "{span:?} in {outer:?}");
         }
         if span.event == TraceEvent::Node {
             let is_stay = |outer: &TraceSpan| outer.event == TraceEvent::Stay && outer.frame == span.frame;
