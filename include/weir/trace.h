@@ -290,8 +290,8 @@ weir_status weir_trace_save(const weir_trace *trace,
 /**
  * As weir_trace_save, but passes the bytes to a function, in pieces of up to 64 KiB, in order.
  *
- * Blocking: as weir_trace_stop, and until all is passed on. Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED; the status of
- * the function.
+ * Blocking: as weir_trace_stop, and until all is passed on. Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED; the status
+ * of the function.
  */
 WEIR_API
 WEIR_NODISCARD

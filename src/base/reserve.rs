@@ -1,5 +1,5 @@
-//! What a thread has taken from the allocator's reserve in its present call. `memory::heap` has the reserve, and says
-//! why nothing from it may outlive the call.
+//! Marks of a thread that has taken from the allocator's reserve in its present call. `memory::heap` has the reserve,
+//! and says why nothing from it may outlive the call.
 #![forbid(unsafe_code)]
 
 use super::error::{Code, Error, Result};

@@ -1,6 +1,6 @@
 //! A device's clock beside the host's, for traces.
 //!
-//! The two are aligned by events with timing (`Anchor`) in a stream that has no other work: the device reaches each at
+//! The two are aligned by events with timing (`DeviceAnchor`) in a stream that has no other work: the device reaches each at
 //! once, between two looks of the host at its own clock. Work is timed from the last anchor before it, and is put on
 //! the host's clock between that one and one behind it; so a device's clock may run at a rate of its own. Anchors are
 //! taken at most `APART_NS` apart while work is issued: the resolution of such times becomes worse with their length.
@@ -29,7 +29,7 @@ const NARROW_NS: u64 = 20_000;
 
 /// An event that the device has reached at a known time of the host's.
 #[derive(Debug)]
-pub(super) struct Anchor {
+pub(super) struct DeviceAnchor {
     event: Arc<dyn DeviceEvent>,
     at_ns: u64,
     /// How far it may be off.
@@ -53,7 +53,7 @@ pub(super) struct DeviceClock {
 /// Not locked while the device is asked: it may do work of others to answer.
 #[derive(Debug, Default)]
 struct ClockState {
-    last: Option<Arc<Anchor>>,
+    last: Option<Arc<DeviceAnchor>>,
     /// Away while a thread takes an anchor.
     stream: Option<ClockStream>,
     is_taking: bool,
@@ -93,7 +93,7 @@ impl DeviceClock {
     }
 
     /// An anchor that is at most `age_ns` old, or the last one if none can be taken now.
-    fn anchor(&self, age_ns: u64, is_patient: bool) -> Option<Arc<Anchor>> {
+    fn anchor(&self, age_ns: u64, is_patient: bool) -> Option<Arc<DeviceAnchor>> {
         let mut state = self.state.lock();
         let now = now_ns();
         let is_young = state.last.as_ref().is_some_and(|anchor| now.saturating_sub(anchor.at_ns) <= age_ns);
@@ -104,7 +104,7 @@ impl DeviceClock {
         let mut stream = state.stream.take();
         drop(state);
         let mut has_none = false;
-        let mut taken: Option<Anchor> = None;
+        let mut taken: Option<DeviceAnchor> = None;
         for _ in 0..TRIES {
             let Some(next) = self.take(&mut stream, &mut has_none, is_patient) else { break };
             let is_narrow = next.slack_ns <= NARROW_NS;
@@ -125,16 +125,16 @@ impl DeviceClock {
     }
 
     /// One for work that is issued now.
-    pub fn before(&self) -> Option<Arc<Anchor>> {
+    pub fn before(&self) -> Option<Arc<DeviceAnchor>> {
         self.anchor(APART_NS, false)
     }
 
     /// One behind work that is over.
-    pub fn behind(&self, is_patient: bool) -> Option<Arc<Anchor>> {
+    pub fn behind(&self, is_patient: bool) -> Option<Arc<DeviceAnchor>> {
         self.anchor(0, is_patient)
     }
 
-    fn take(&self, stream: &mut Option<ClockStream>, has_none: &mut bool, is_patient: bool) -> Option<Anchor> {
+    fn take(&self, stream: &mut Option<ClockStream>, has_none: &mut bool, is_patient: bool) -> Option<DeviceAnchor> {
         let accelerator = self.device.accelerator()?;
         if stream.is_none() {
             let name = format!("clock of {}", label(&*self.device));
@@ -153,18 +153,18 @@ impl DeviceClock {
         unreached.clear();
         let slack_ns = (now_ns() - before) / 2 + 1;
         *has_none = event.elapsed_ns(&*event).is_err();
-        (!*has_none).then(|| Anchor { event, at_ns: before + slack_ns, slack_ns })
+        (!*has_none).then(|| DeviceAnchor { event, at_ns: before + slack_ns, slack_ns })
     }
 }
 
-impl Anchor {
+impl DeviceAnchor {
     /// Nanoseconds of the device's clock from here to an event.
     fn to(&self, event: &dyn DeviceEvent) -> Option<i64> {
         event.elapsed_ns(&*self.event).ok()
     }
 
     /// The host's times of two events that the device has reached; `later`: an anchor behind them, perhaps this one.
-    pub fn times(&self, later: &Anchor, events: [&dyn DeviceEvent; 2]) -> Option<[u64; 2]> {
+    pub fn times(&self, later: &DeviceAnchor, events: [&dyn DeviceEvent; 2]) -> Option<[u64; 2]> {
         let [begin, end] = [self.to(events[0])?, self.to(events[1])?];
         let host = later.at_ns.saturating_sub(self.at_ns) as f64;
         let device = if host > 0.0 { self.to(&*later.event)? as f64 } else { 0.0 };

@@ -2,13 +2,13 @@
 //! device did it, and with the name that the host knows it by.
 //!
 //! While a trace records, there is an event with timing before and behind each piece of work. Nobody waits for them:
-//! they are looked at when more work is issued and `MOST` pieces are under way, and when the trace is read. A piece that
-//! finds so many under way still is lost, and counted. Devices whose events have no times have no tracks.
+//! they are looked at when more work is issued and `MOST` pieces are under way, and when the trace is read. If so many
+//! are under way still, the next one is lost, and counted. Devices whose events have no times have no tracks.
 //!
 //! While none records, a stream pays for one read of a word with each piece.
 #![forbid(unsafe_code)]
 
-use super::device_clock::{Anchor, DeviceClock};
+use super::device_clock::{DeviceAnchor, DeviceClock};
 use super::{
     Device, DeviceEvent, DeviceStream, DeviceStreamAttr, Executable, Fill, Launch, PreparedLaunch, Transfer, label,
 };
@@ -77,7 +77,7 @@ struct Piece {
     name: u32,
     bytes: u32,
     issued_ns: u64,
-    before: Option<Arc<Anchor>>,
+    before: Option<Arc<DeviceAnchor>>,
     events: [Arc<dyn DeviceEvent>; 2],
 }
 
@@ -180,11 +180,11 @@ impl StreamTrack {
     }
 
     /// The record of a piece that is over.
-    fn record_of(piece: &Piece, later: Option<&Anchor>, last_ns: u64, failed: bool) -> Option<TraceRecord> {
+    fn record_of(piece: &Piece, later: Option<&DeviceAnchor>, last_ns: u64, failed: bool) -> Option<TraceRecord> {
         let later = later?;
         let before = piece.before.as_deref().unwrap_or(later);
         let [begin, end] = before.times(later, [&*piece.events[0], &*piece.events[1]])?;
-        // What is known for certain: it was issued before, it is over now, and it came behind the last one.
+        // Certain bounds: it was issued before, it is over now, and it came behind the last one.
         let begin = begin.max(piece.issued_ns).max(last_ns);
         let end = end.min(now_ns()).max(begin);
         Some(TraceRecord {

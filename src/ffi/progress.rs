@@ -12,7 +12,7 @@ use std::any::Any;
 /// The interval of a host that names none.
 const INTERVAL_NS: u64 = 100_000_000;
 
-/// What the host asks for, if it does.
+/// The host's wish to be told, if it has one.
 pub(super) fn read(options: &weir_run_options) -> Option<ProgressListener> {
     options.progress.map(|_| ProgressListener {
         progress: options.progress,

@@ -163,8 +163,8 @@ pub unsafe extern "C" fn weir_trace_save(
 
 /// As weir_trace_save, but passes the bytes to a function, in pieces of up to 64 KiB, in order.
 ///
-/// Blocking: as weir_trace_stop, and until all is passed on. Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED; the status of
-/// the function.
+/// Blocking: as weir_trace_stop, and until all is passed on. Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED; the status
+/// of the function.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_trace_save_to(

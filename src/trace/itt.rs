@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering::*};
 
 /// A function that the tool may implement.
 #[repr(C)]
-struct Function {
+struct ApiFunction {
     name: *const c_char,
     place: *mut *mut c_void,
     init: *mut c_void,
@@ -36,7 +36,7 @@ struct IttGlobal {
     library: *mut c_void,
     error_handler: *mut c_void,
     library_path: *mut *const c_char,
-    functions: *mut Function,
+    functions: *mut ApiFunction,
     next: *mut IttGlobal,
     threads: *mut c_void,
     domains: *mut c_void,
@@ -124,12 +124,17 @@ fn open() -> Result<Itt> {
     // The tool keeps what it is given: it stays, whether the tool is of use or not.
     let places: &'static mut [*mut c_void; 4] = Box::leak(Box::new([ptr::null_mut(); 4]));
     let places = places.as_mut_ptr();
-    let end =
-        Function { name: ptr::null(), place: ptr::null_mut(), init: ptr::null_mut(), null: ptr::null_mut(), group: 0 };
-    let mut functions = Box::new([const { MaybeUninit::<Function>::uninit() }; 5]);
+    let end = ApiFunction {
+        name: ptr::null(),
+        place: ptr::null_mut(),
+        init: ptr::null_mut(),
+        null: ptr::null_mut(),
+        group: 0,
+    };
+    let mut functions = Box::new([const { MaybeUninit::<ApiFunction>::uninit() }; 5]);
     for (i, name) in names.iter().enumerate() {
         let place = places.wrapping_add(i);
-        functions[i].write(Function { name: name.as_ptr(), place, group: ALL_GROUPS, ..end });
+        functions[i].write(ApiFunction { name: name.as_ptr(), place, group: ALL_GROUPS, ..end });
     }
     functions[4].write(end);
     let global = Box::leak(Box::new(IttGlobal {

@@ -9,12 +9,12 @@
 //! ```
 //!
 //! A *trace* (`Recorder`) has a stock of rings, made when it begins. A thread takes one with its first record; when
-//! none is left, its records are lost and counted. Up to `MOST_TRACES` record at once, each with its own rings, so that
-//! scopes overlap without any of them knowing of the others. Everything that is traced asks once when it begins whether
-//! any trace records (`is_on`: one relaxed load, which also says whether there are hooks), and if so which of them want
-//! it (`Traces::find`): by their filter, because they were asked for, or because the thread works for something that
-//! they are of. Each thread that works for it then opens a `Tape`, writes with that, and closes it. An open tape keeps
-//! the memory that it writes to (`post`).
+//! none is left, its records are lost and counted. Up to `MOST_TRACES` record at once, each with its own rings, so
+//! that scopes overlap without any of them knowing of the others. Everything that is traced asks once when it begins
+//! whether any trace records (`is_on`: one relaxed load, which also says whether there are hooks), and if so which of
+//! them want it (`Traces::find`): by their filter, because they were asked for, or because the thread works for
+//! something that they are of. Each thread that works for it then opens a `Tape`, writes with that, and closes it. An
+//! open tape keeps the memory that it writes to (`post`).
 //!
 //! # What a record costs
 //!
@@ -25,15 +25,15 @@
 //!
 //! # Tracks
 //!
-//! What no thread does has a `Track`: a stream of a device, a communicator. It takes a ring as a thread does, and one
-//! thread at a time writes to it. Its records come late, with times in nanoseconds, so it keeps the traces that they are
-//! of (`KeptTraces`), and a trace asks for what is known before it is read (`Collect`).
+//! A stream of a device and a communicator, which are no threads, have a `Track` each. It takes a ring as a thread
+//! does, and one thread at a time writes to it. Its records come late, with times in nanoseconds, so it keeps the
+//! traces that they are of (`KeptTraces`), and a trace asks for what is known before it is read (`Collect`).
 //!
 //! # Hooks
 //!
 //! Functions of a tracer of the host's (`host_hooks`), and markers for tools (`nvtx`, `itt`), are told of runs, nodes
-//! and regions while they are made, beginnings too. `hooks` has their places. A run or region that enters some is of the
-//! version that writes records, also if no trace wants it.
+//! and regions while they are made, beginnings too. `hooks` has their places. A run or region that enters some is of
+//! the version that writes records, also if no trace wants it.
 //!
 //! # What is derived when it is read
 //!

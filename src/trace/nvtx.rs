@@ -16,14 +16,14 @@ const SLOTS: usize = 16;
 type Slot = AtomicPtr<c_void>;
 
 /// The functions of a module; and where they are, behind a first one that is none, and before a NULL.
-struct Module {
+struct CallbackModule {
     slots: [Slot; SLOTS],
     table: [AtomicPtr<Slot>; SLOTS + 1],
 }
 
-impl Module {
-    const fn new() -> Module {
-        Module {
+impl CallbackModule {
+    const fn new() -> CallbackModule {
+        CallbackModule {
             slots: [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS],
             table: [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS + 1],
         }
@@ -38,8 +38,8 @@ impl Module {
 }
 
 /// Those without a domain, which are not called here but which tools expect to find; and those with one.
-static CORE: Module = Module::new();
-static CORE2: Module = Module::new();
+static CORE: CallbackModule = CallbackModule::new();
+static CORE2: CallbackModule = CallbackModule::new();
 
 const MODULE_CORE: c_int = 1;
 const MODULE_CORE2: c_int = 5;

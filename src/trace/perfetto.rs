@@ -385,7 +385,7 @@ fn write_counts(timeline: &Timeline, output: &mut TraceOutput<'_>) -> Result<()>
     write_count(timeline, output, 1, READY, "ready nodes", READY_APART_NS, waits)
 }
 
-/// A counter of how many stretches of time there are at each moment; values that last less than `apart_ns` are left out.
+/// A counter of how many stretches of time there are at a moment; values that last less than `apart_ns` are left out.
 fn write_count(
     timeline: &Timeline,
     output: &mut TraceOutput<'_>,

@@ -26,9 +26,9 @@ pub struct ProgramNames {
 
 /// A text under construction.
 #[derive(Default)]
-struct Text(Vec<u8>);
+struct NameText(Vec<u8>);
 
-impl Text {
+impl NameText {
     /// Where the name begins. `None` for want of memory.
     fn push(&mut self, name: &str) -> Option<u32> {
         let at = u32::try_from(self.0.len()).ok().filter(|at| *at != NOWHERE)?;
@@ -42,7 +42,7 @@ impl Text {
 impl ProgramNames {
     /// `None` for want of memory.
     pub(super) fn of(table: &Table) -> Option<ProgramNames> {
-        let (mut text, mut nodes, mut handles) = (Text::default(), Vec::new(), Vec::new());
+        let (mut text, mut nodes, mut handles) = (NameText::default(), Vec::new(), Vec::new());
         nodes.try_reserve_exact(table.nodes.len()).ok()?;
         handles.try_reserve_exact(table.nodes.len() + 1).ok()?;
         handles.resize_with(table.nodes.len() + 1, || AtomicUsize::new(0));

@@ -73,7 +73,7 @@ pub struct Recorder {
     /// Of the threads that found no ring.
     none: RecordRing,
     pub(super) tables: Mutex<Vec<Arc<Table>>>,
-    /// What may have records of work that is over, and has not written them yet.
+    /// Tracks that may have records of work that is over, and have not written them yet.
     sources: Mutex<Vec<Weak<dyn Collect>>>,
 }
 
@@ -156,7 +156,7 @@ impl Recorder {
     /// Its owner goes.
     pub fn abandon(&self, at: usize) {
         ActivePlace::Trace(at).clear();
-        // What is over lets go of it.
+        // Work that is over lets go of it.
         if !fork::forked() {
             self.collect(false);
         }

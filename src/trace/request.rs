@@ -1,4 +1,4 @@
-//! What the variable WEIR_TRACE of the environment asks for: a trace of the whole process, without a word in the
+//! The wish of the variable WEIR_TRACE of the environment: a trace of the whole process, without a word in the
 //! program.
 //!
 //! ```text

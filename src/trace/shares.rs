@@ -1,11 +1,11 @@
 //! What the threads of a run did with their time.
 //!
-//! The time of a run is divided among its threads without a rest: each nanosecond of each thread that was in the run is
-//! one of seven things, and their sum is the number of threads times the time of the run (`Shares`). A thread that is
-//! in the run and has no node in hand waits for the next one to become ready, and then takes some time to begin it.
-//! Until then it is idle *beside ready nodes*, if a node of the run was ready somewhere; else it waits *for a device*, if
-//! one was at work for the run, or is *starved*. A thread that is not in the run waits for a device, too, if nothing was
-//! ready meanwhile; and a helper *wakes up* from when the run asked for it until it comes.
+//! The time of a run is divided among its threads without a rest: each nanosecond of each thread that was in the run
+//! is one of seven things, and their sum is the number of threads times the time of the run (`Shares`). A thread that
+//! is in the run and has no node in hand waits for the next one to become ready, and then takes some time to begin it.
+//! Until then it is idle *beside ready nodes*, if a node of the run was ready somewhere; else it waits *for a device*,
+//! if one was at work for the run, or is *starved*. A thread that is not in the run waits for a device, too, if
+//! nothing was ready meanwhile; and a helper *wakes up* from when the run asked for it until it comes.
 #![forbid(unsafe_code)]
 
 use super::record::{HELPER, KNOWN, TraceEvent};
@@ -76,7 +76,7 @@ impl Union {
         Union(spans)
     }
 
-    /// What lies between two times, in order.
+    /// Its parts between two times, in order.
     pub fn within(&self, begin: u64, end: u64) -> impl Iterator<Item = (u64, u64)> {
         let first = self.0.partition_point(|span| span.1 <= begin);
         let inside = self.0[first..].iter().take_while(move |span| span.0 < end);

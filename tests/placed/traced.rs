@@ -1,4 +1,4 @@
-//! What a device does is in traces, at the times that it does it, also by a clock that is not the host's.
+//! The work of a device is in traces, at the times that it is done, also by a clock that is not the host's.
 
 use crate::kit::emulated::Emulation;
 use crate::kit::integers::Builder;

@@ -9,10 +9,11 @@
 //!
 //! Each part of the plan (all of it, a branch, a condition, a body) has *begun* so many times, and is *expected* to
 //! begin so many times in all: what is around a loop times the iterations of its last measured run, unless the loop is
-//! over, or has made more by now; a branch that is not decided counts in equal shares. A node's cost times how often it
-//! is expected and not over is its part of the rest. The run has spent `elapsed_ns` on the work that is over, whatever
-//! the number of threads, and the rest is taken to go on at that rate. The costs are those from before the run, for what
-//! is over too: on a machine that is slower than ever before, both sides are too small by the same factor.
+//! over, or has made more by now; a branch that is not decided counts in equal shares. A node's cost times how often
+//! it is expected and not over is its part of the rest. The run has spent `elapsed_ns` on the work that is over,
+//! whatever the number of threads, and the rest is taken to go on at that rate. The costs are those from before the
+//! run, for what is over too: on a machine that is slower than ever before, both sides are too small by the same
+//! factor.
 #![forbid(unsafe_code)]
 
 use super::figures::is_measured;
@@ -29,7 +30,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 pub(in crate::graph) const NEVER: u64 = u64::MAX;
 
 /// A run's part in progress.
-pub(in crate::graph) struct Progress {
+pub(in crate::graph) struct RunProgress {
     pub began_ns: AtomicU64,
     /// When the next report may be made, on the library's clock.
     pub due_at_ns: AtomicU64,
@@ -41,9 +42,9 @@ pub(in crate::graph) struct Progress {
     pub run: Mutex<Option<What>>,
 }
 
-impl Default for Progress {
-    fn default() -> Progress {
-        Progress {
+impl Default for RunProgress {
+    fn default() -> RunProgress {
+        RunProgress {
             began_ns: AtomicU64::new(0),
             due_at_ns: AtomicU64::new(NEVER),
             is_known: AtomicBool::new(false),
@@ -53,7 +54,7 @@ impl Default for Progress {
     }
 }
 
-/// What a run has done. ORDERING: Relaxed, all of it; each counter has one writer at a time, which follows the one
+/// The counts of a run. ORDERING: Relaxed, all of it; each counter has one writer at a time, which follows the one
 /// before by the run's own order. A report may miss what another thread does just now.
 pub(in crate::graph) struct Counts {
     /// Of each node: how often it is over; of a Select, how often it is decided.
@@ -124,7 +125,7 @@ impl Counts {
     }
 }
 
-/// What a report adds up.
+/// The sums of a report.
 pub(in crate::graph) struct Sums<'a> {
     plan: &'a Plan,
     learned: &'a Learned,

@@ -8,7 +8,7 @@ use super::helpers::Helpers;
 use super::learned::Learned;
 use super::merged::Merged;
 use super::orders::{ABSENT, DEADLINE, FIGURES, INDEPENDENT, Orders, PROGRESS, SERIAL};
-use super::progress::Progress;
+use super::progress::RunProgress;
 use super::queue::WorkQueue;
 use super::ready_set::ReadySet;
 use super::traced::TracedRun;
@@ -186,7 +186,7 @@ pub struct RunState {
     /// Its part in traces.
     pub(in crate::graph) traced: TracedRun,
     /// How far it is, for a host that asks.
-    pub(in crate::graph) progress: Progress,
+    pub(in crate::graph) progress: RunProgress,
     /// Continues when another thread than the queued run's closed the run.
     pub(in crate::graph) waiter: Mailbox<(Arc<dyn CloseListener>, Arc<Queue>)>,
 }
@@ -295,7 +295,7 @@ impl RunState {
             poisoned: Mutex::default(),
             visitors: Mutex::default(),
             traced: TracedRun::default(),
-            progress: Progress::default(),
+            progress: RunProgress::default(),
             waiter: Mailbox::default(),
         });
         state.invitation.sign(&state);
