@@ -1,5 +1,6 @@
 //! The work of a device is in traces, at the times that it is done, also by a clock that is not the host's.
 
+use crate::control::{swapping, ways};
 use crate::kit::emulated::Emulation;
 use crate::kit::integers::Builder;
 use crate::kit::run::{cpu, run};
@@ -31,11 +32,11 @@ fn program(engine: &Ref<Engine>, options: &CompileOptions) -> Ref<Program> {
 }
 
 /// Runs a program so many times, and gives what the trace of these runs says.
-fn traced(program: &Ref<Program>, runs: usize) -> Timeline {
+fn traced(program: &Ref<Program>, inputs: &[i32], runs: usize) -> Timeline {
     let settings = Settings { filter: Filter::Asked, keeps: None, keeps_last: false, records: 1 << 12, threads: 64 };
     let trace = Trace::start(settings).unwrap();
     let options = RunOptions { trace: Some(trace.id()), ..RunOptions::default() };
-    let found: Vec<_> = (0..runs).map(|_| run(program, &[3], &options).unwrap()).collect();
+    let found: Vec<_> = (0..runs).map(|_| run(program, inputs, &options).unwrap()).collect();
     assert!(found.iter().all(|result| *result == found[0]), "{found:?}");
     trace.stop();
     trace.timeline().unwrap()
@@ -81,7 +82,7 @@ fn each_launch_and_copy_is_there_once() {
     const RUNS: usize = 4;
     let (device, engine) = engine("traced-streams", precise(), Mistake::None, 2);
     let program = program(&engine, &CompileOptions { without_segments: true, ..CompileOptions::default() });
-    let timeline = traced(&program, RUNS);
+    let timeline = traced(&program, &[3], RUNS);
     check(&timeline, false);
     let counts = count(&timeline);
     let links = counts.iter().filter(|(name, _)| name.contains("link "));
@@ -116,7 +117,7 @@ fn a_recording_is_one_piece() {
     const RUNS: usize = 5;
     let (device, engine) = engine("traced-recordings", precise(), Mistake::None, 2);
     let program = program(&engine, &CompileOptions { without_trial: true, ..CompileOptions::default() });
-    let timeline = traced(&program, RUNS);
+    let timeline = traced(&program, &[3], RUNS);
     check(&timeline, false);
     // The first run issues one by one. A recording has the copy to the device in it.
     let counts = count(&timeline);
@@ -135,7 +136,7 @@ fn a_clock_of_its_own_is_put_on_the_hosts() {
         let name = format!("traced-clock{number}");
         let (device, engine) = engine(&name, precise(), Mistake::Drift { ppm, step_ns, jump_ns }, 2);
         let program = program(&engine, &CompileOptions { without_segments: true, ..CompileOptions::default() });
-        let timeline = traced(&program, 12);
+        let timeline = traced(&program, &[3], 12);
         check(&timeline, jump_ns > 0);
         assert_eq!(count(&timeline).values().sum::<usize>(), 12 * (CHAINS * LENGTH + 3));
         drop((program, engine));
@@ -148,8 +149,32 @@ fn a_clock_of_its_own_is_put_on_the_hosts() {
 fn a_device_without_times_has_no_tracks() {
     let (device, engine) = engine("traced-untimed", precise(), Mistake::NoTimes, 2);
     let program = program(&engine, &CompileOptions { without_trial: true, ..CompileOptions::default() });
-    let timeline = traced(&program, 3);
+    let timeline = traced(&program, &[3], 3);
     assert_eq!((on_devices(&timeline).len(), timeline.lost()), (0, 0), "{}", timeline.remark());
     drop((program, engine));
     assert_eq!(reports(&device), Vec::<String>::new());
+}
+
+/// A loop on a device: its work is the run's, whoever decides on the next iteration. The host issues each iteration.
+#[test]
+fn the_pieces_of_a_loop_are_the_runs() {
+    let mut driven = 0;
+    for (number, options) in ways().iter().enumerate() {
+        let (device, engine) = engine(&format!("traced-loop{number}"), precise(), Mistake::None, 2);
+        let program = crate::control::compile(&swapping(&engine), &engine, options);
+        let pieces = |iterations| {
+            let timeline = traced(&program, &[iterations, 5, 7, 1], 3);
+            check(&timeline, false);
+            on_devices(&timeline).len()
+        };
+        // Behind the runs that make recordings.
+        let _ = pieces(1);
+        let (few, many) = (pieces(1), pieces(9));
+        assert!(few > 0, "{options:?}");
+        assert!(many >= few, "{few} and {many} pieces, {options:?}");
+        driven += usize::from(many > few);
+        drop((program, engine));
+        assert_eq!(reports(&device), Vec::<String>::new());
+    }
+    assert!(driven > 0, "the host has driven no loop");
 }
