@@ -371,7 +371,7 @@ impl GemmPiece<'_> {
 
 /// Divides a range into as few parts of at most `most` as possible, of about the same size, and multiples of `unit`
 /// except for the last.
-fn evenly(range: &Range<usize>, most: usize, unit: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+pub(super) fn evenly(range: &Range<usize>, most: usize, unit: usize) -> impl Iterator<Item = Range<usize>> + use<> {
     let Range { start, end } = *range;
     let units = (end - start).div_ceil(unit);
     let parts = units.div_ceil(most / unit);
