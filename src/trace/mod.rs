@@ -105,7 +105,7 @@ pub use host_hooks::HostHooks;
 pub use markers::use_markers;
 pub use names::{intern, is_known};
 pub use program_names::ProgramNames;
-pub use record::{CANCELLED, COMPILED, FAILED, HELPER, KNOWN, LATER, NONE, TraceEvent, TraceRecord};
+pub use record::{CANCELLED, COMPILED, FAILED, HELPER, KNOWN, LAST, LATER, NONE, TraceEvent, TraceRecord};
 pub use recorder::{Collect, Filter, MOST_TRACES, Recorder, Settings};
 pub use replay::NodeSaving;
 pub use run_graph::{PathPart, PathSegment};
