@@ -113,14 +113,21 @@ fn asked(asks: &[&TraceSpan], spans: &[&TraceSpan]) -> Result<Vec<(u64, u64)>> {
     Ok(comings)
 }
 
-/// Tells what the threads of a run did, each up to the end of its next node: the thread, that node, if one came before
-/// the thread left the run, and the time since the node before. `spans`: of this run, by thread and beginning, those of
-/// devices last; `asks`: by their time. Gives how many threads there were.
+/// What a thread did in a run since its node before, up to the end of the next one.
+pub(super) struct Stretch<'a> {
+    pub thread: u32,
+    /// `None` if the thread left the run without another one.
+    pub node: Option<&'a TraceSpan>,
+    pub shares: Shares,
+}
+
+/// Tells what the threads of a run did. `spans`: of this run, by thread and beginning, those of devices last; `asks`: by
+/// their time. Gives how many threads there were.
 fn tell_shares(
     run: &RunOfTrace,
     spans: &[&TraceSpan],
     asks: &[&TraceSpan],
-    tell: &mut dyn FnMut(u32, Option<&TraceSpan>, &Shares) -> Result<()>,
+    tell: &mut dyn FnMut(&Stretch<'_>) -> Result<()>,
 ) -> Result<u64> {
     let (spans, on_devices) = spans.split_at(spans.partition_point(|span| span.event != TraceEvent::Device));
     let mut devices = room(on_devices.len())?;
@@ -171,28 +178,26 @@ fn tell_shares(
                     _ => (node.begin_ns - node.ready_ns.min(node.begin_ns)).clamp(at, from),
                 };
                 since.add(&Shares { own: from - could_begin, body: to - from, ..idle(at, could_begin) });
-                tell(thread, Some(node), &since)?;
-                since = Shares::default();
+                tell(&Stretch { thread, node: Some(node), shares: std::mem::take(&mut since) })?;
                 at = to;
             }
             since.add(&idle(at, end));
-            tell(thread, None, &since)?;
+            tell(&Stretch { thread, node: None, shares: since })?;
         }
-        tell(thread, None, &out(left, run.end_ns, run.end_ns))?;
+        tell(&Stretch { thread, node: None, shares: out(left, run.end_ns, run.end_ns) })?;
     }
     Ok(threads)
 }
 
 /// For each run that has begun and ended in the trace, what its threads did, and how many they were.
 pub fn shares(timeline: &Timeline) -> Result<Vec<(RunOfTrace, Shares, u64)>> {
-    shares_by_node(timeline, |_, _, _, _| Ok(()))
+    shares_by_node(timeline, |_, _| Ok(()))
 }
 
-/// The same. `tell` is given all of it piece by piece: the run, the thread, the node that the thread came to, if it did
-/// before it left the run, and the time from its node before to the end of this one.
+/// The same. `tell` is given all of it piece by piece, with the run.
 pub(super) fn shares_by_node(
     timeline: &Timeline,
-    mut tell: impl FnMut(&RunOfTrace, u32, Option<&TraceSpan>, &Shares) -> Result<()>,
+    mut tell: impl FnMut(&RunOfTrace, &Stretch<'_>) -> Result<()>,
 ) -> Result<Vec<(RunOfTrace, Shares, u64)>> {
     let mut spans: Vec<&TraceSpan> = room(timeline.spans.len())?;
     let is_of_run = |span: &&TraceSpan| {
@@ -211,9 +216,9 @@ pub(super) fn shares_by_node(
         let asks = &asks[asks.partition_point(|ask| ask.frame < run.frame)..];
         let asks = &asks[..asks.partition_point(|ask| ask.frame == run.frame)];
         let mut shares = Shares::default();
-        let threads = tell_shares(run, of_run, asks, &mut |thread, node, since| {
-            shares.add(since);
-            tell(run, thread, node, since)
+        let threads = tell_shares(run, of_run, asks, &mut |stretch| {
+            shares.add(&stretch.shares);
+            tell(run, stretch)
         })?;
         all.push((*run, shares, threads));
     }

@@ -4,7 +4,7 @@
 use super::output::TraceOutput;
 use super::proto::Message;
 use super::record::{NONE, TraceEvent};
-use super::shares::{Shares, shares_by_node};
+use super::shares::{Shares, Stretch, shares_by_node};
 use super::timeline::{Label, Timeline, room};
 use crate::base::Result;
 use crate::base::index::{HashIndex, mix};
@@ -70,13 +70,13 @@ impl StackPlaces {
 
     /// Adds what threads did in runs, at the program with the node that they came to.
     fn add_shares(&mut self, timeline: &Timeline) -> Result<()> {
-        shares_by_node(timeline, |run, thread, node, since| {
+        shares_by_node(timeline, |run, &Stretch { thread, node, shares }| {
             let program = Label { event: TraceEvent::Stay, table: run.program, object: NONE };
             let mut at = self.bottoms[thread as usize];
             for label in [timeline.labels.binary_search(&program).ok(), node.map(|node| node.label as usize)] {
                 at = label.map_or(Ok(at), |label| self.inside(at, label as u32, thread))?;
             }
-            self.all[at as usize].shares.add(since);
+            self.all[at as usize].shares.add(&shares);
             Ok(())
         })?;
         Ok(())
