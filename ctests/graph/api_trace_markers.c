@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * Markers for NVTX and ITT, with tools of the tests' own: what is told lies in one another in each thread, has the
- * names of programs and nodes, and is all of it; on every kind of pool. The arguments are the two tools' libraries. With
- * a third one, the kinds of markers that WEIR_TRACE_MARKERS asks for, it does no more than look for these.
+ * names of programs and nodes, and is all of it; on every kind of pool. The arguments are the two tools' libraries.
+ * With a third one, the kinds of markers that WEIR_TRACE_MARKERS asks for, it does no more than look for these.
  */
 
 #include <dlfcn.h>

@@ -121,8 +121,8 @@ pub(super) struct Stretch<'a> {
     pub shares: Shares,
 }
 
-/// Tells what the threads of a run did. `spans`: of this run, by thread and beginning, those of devices last; `asks`: by
-/// their time. Gives how many threads there were.
+/// Tells what the threads of a run did, and gives how many they were. `spans`: of this run, by thread and beginning,
+/// those of devices last; `asks`: by their time.
 fn tell_shares(
     run: &RunOfTrace,
     spans: &[&TraceSpan],

@@ -446,8 +446,8 @@ fn saving_while_threads_write() {
     assert!(trace.figures().lost > 0 && trace.figures().threads == 4);
 }
 
-/// The statistics of nodes are of the stamps that the trace has. With clocks of their own they would be off by some tens
-/// of nanoseconds a node, which is much of a node that does nothing. The rate of the clock is that of a long node.
+/// The statistics of nodes are of the stamps that the trace has. With clocks of their own they would be off by some
+/// tens of nanoseconds a node, which is much of a node that does nothing. The rate of the clock is that of a long node.
 #[test]
 fn statistics_of_a_traced_run_are_the_lengths_of_its_spans() {
     const RUNS: u64 = 300;
