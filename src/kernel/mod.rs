@@ -12,6 +12,8 @@ mod effect;
 mod epilogue;
 mod issuer;
 mod prepared;
+#[cfg(all(test, not(loom)))]
+mod prepared_tests;
 mod stop;
 pub mod vector;
 
