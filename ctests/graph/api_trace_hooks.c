@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What hooks are told: each node that runs has one beginning and one end, in one thread, well nested; on every kind of
- * pool, with loops, conds, nested programs, regions, nodes that complete later, failures and cancels.
+ * Hooks are told of all that runs: each node has one beginning and one end, in one thread, well nested; on every kind
+ * of pool, with loops, conds, nested programs, regions, nodes that complete later, failures and cancels.
  */
 
 #include "later.h"

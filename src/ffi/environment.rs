@@ -1,4 +1,4 @@
-//! What the environment asks for: markers for tools, and a trace, begun by the first call of a process and saved at its
+//! Variables of the environment: markers for tools, and a trace, begun by the first call of a process and saved at its
 //! end.
 //!
 //! `at_end` stands in the list of functions that the loader calls (`.fini_array`) when the process has returned from

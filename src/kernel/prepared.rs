@@ -1,4 +1,4 @@
-//! What kernels prepare of constants.
+//! Forms of constants, which kernels prepare for a program.
 #![forbid(unsafe_code)]
 
 use crate::base::Result;
@@ -8,8 +8,9 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-/// The forms that constants were brought into while one program is compiled. Kernels that want the same form of the same
-/// constant share it: the steps of an unrolled loop multiply by one copy of their weights.
+/// The forms that constants were brought into while one program is compiled, which keeps the constants alive. Kernels
+/// that want the same form of the same constant share it: the steps of an unrolled loop multiply by one copy of their
+/// weights.
 #[derive(Default)]
 pub struct PreparedForms {
     forms: HashMap<FormKey, Arc<dyn Any + Send + Sync>>,

@@ -113,7 +113,7 @@ fn asked(asks: &[&TraceSpan], spans: &[&TraceSpan]) -> Result<Vec<(u64, u64)>> {
     Ok(comings)
 }
 
-/// What a thread did in a run since its node before, up to the end of the next one.
+/// A thread's time in a run since its node before, up to the end of the next one.
 pub(super) struct Stretch<'a> {
     pub thread: u32,
     /// `None` if the thread left the run without another one.

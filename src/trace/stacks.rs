@@ -27,8 +27,7 @@ struct StackPlace {
     /// Without what lies inside.
     own_ns: u64,
     waited_ns: u64,
-    /// What the thread did between the node before each of these and its end. At a program: what it did behind its last
-    /// node.
+    /// The thread's time between the node before each of these and its end. At a program: that behind its last node.
     shares: Shares,
 }
 

@@ -32,7 +32,7 @@ pub struct ProgramSums {
     pub shares: Shares,
     /// Those that took the longest first.
     pub nodes: Vec<NodeSums>,
-    /// What devices did in the runs, by its name. That which took the longest comes first.
+    /// The work of devices in the runs, by its name, the longest first.
     pub on_devices: Vec<NodeSums>,
 }
 

@@ -314,7 +314,7 @@ impl Direct {
         }
     }
 
-    /// What a run writes to traces; `None` if none wants it.
+    /// The records of a run; `None` if none wants it.
     #[inline]
     fn tape<'a>(&'a self, compiled: &'a Compiled) -> Option<DirectTape<'a>> {
         if !trace::is_on() {

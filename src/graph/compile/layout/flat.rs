@@ -115,7 +115,7 @@ pub(super) struct Flat {
     /// Their kernels, each once, and these by where they are.
     pub distinct: Vec<Arc<dyn Kernel>>,
     pub known: HashIndex,
-    /// What they made of constants.
+    /// The forms of constants that they share.
     pub prepared: PreparedForms,
     /// Those that complete later: index above, and node.
     pub calls: Vec<(u32, u32)>,
