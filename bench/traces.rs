@@ -1,11 +1,15 @@
 //! What a trace costs: the same runs while none is recorded, and while one is. Each round makes every variant once, in
 //! turn, and the table shows medians over the rounds: `cargo bench --bench traces`, with the number of rounds as an
 //! optional argument. Then what saving ten million records takes, in each format that has spans, to nowhere.
+//!
+//! With the arguments `page FILE` nothing is measured: the file becomes a page of a million spans, for
+//! `bench/trace_page.py`.
 
 #[path = "shapes.rs"]
 mod shapes;
 
 use shapes::{Body, Shape, bm_executor, build, chain, empty, fanout, half_microsecond, tree, wide};
+use std::path::Path;
 use std::time::Instant;
 use weir_core::base::{Error, Ref};
 use weir_core::graph::{Program, RunOptions};
@@ -77,11 +81,32 @@ fn save() {
     }
 }
 
+/// The page of a trace of a million nodes on two threads, side by side and short.
+fn write_page(file: &str) {
+    const NODES: usize = 1_000_000;
+    let (shape, pool) = (wide(), pool());
+    let built = build(&shape, half_microsecond);
+    let settings = Settings { filter: Filter::Asked, keeps: None, keeps_last: false, records: 1 << 20, threads: 2 };
+    let trace = Trace::start(settings).unwrap();
+    let options = RunOptions { trace: Some(trace.id()), threadpool: Some(pool), ..RunOptions::default() };
+    (0..NODES.div_ceil(shape.nodes)).for_each(|_| run(&built.program, &options));
+    trace.stop();
+    assert_eq!(trace.figures().lost, 0);
+    trace.save(Path::new(file), TraceFormat::Html).unwrap();
+}
+
+fn pool() -> Ref<ThreadPool> {
+    ThreadPool::builtin(&ThreadPoolOptions { num_threads: Some(1), ..ThreadPoolOptions::default() }).unwrap()
+}
+
 fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let Some(at) = arguments.iter().position(|argument| argument == "page") {
+        return write_page(&arguments[at + 1]);
+    }
     // cargo passes --bench; any number is the count of rounds.
     let rounds = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(301);
-    let pool =
-        ThreadPool::builtin(&ThreadPoolOptions { num_threads: Some(1), ..ThreadPoolOptions::default() }).unwrap();
+    let pool = pool();
     let shapes = [chain(), wide(), fanout(), tree(), bm_executor("BM_executor(16,1024)", 16, 1024)];
     for (title, body) in [("empty bodies", empty as Body), ("bodies of about half a microsecond", half_microsecond)] {
         println!("{title}, ns per node, medians of {rounds} rounds");

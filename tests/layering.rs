@@ -369,7 +369,6 @@ const READERS: &[&str] = &[
     "kernel/vector/isa.rs",
     "sync/environment.rs",
     "threadpool/attr.rs",
-    "trace/tool_library.rs",
 ];
 
 #[test]

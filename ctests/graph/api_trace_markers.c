@@ -2,9 +2,12 @@
  *
  * Markers for NVTX and ITT, with tools of the tests' own: what is told lies in one another in each thread, has the
  * names of programs and nodes, and is all of it; on every kind of pool. The arguments are the two tools' libraries.
+ * With a third one, the kinds of markers that WEIR_TRACE_MARKERS asks for, it does no more than look for these.
  */
 
 #include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <weir/control.h>
 #include <weir/trace.h>
 
@@ -163,6 +166,70 @@ static void test_switches(void) {
     weir_engine_release(engine);
 }
 
+/* In a process for which the environment asks for these kinds. */
+static int test_asked(uint32_t kinds) {
+    static atomic_int counter;
+    weir_engine *engine = make_engine(NULL);
+    weir_graph *graph = make_graph("asked");
+    CHECK_OK(weir_graph_add_task(graph, "one", count_run, &counter, NULL, 0, NULL));
+    weir_program *program = compile(graph, engine);
+    weir_graph_destroy(graph);
+    for (int round = 0; round < 2; round++) {
+        CHECK_OK(weir_program_run(program, NULL, NULL, 0, NULL, 0, NULL));
+        CHECK_EQ(begun(logs[0], "one"), kinds & WEIR_TRACE_NVTX ? 1 : 0);
+        CHECK_EQ(begun(logs[1], "one"), kinds & WEIR_TRACE_ITT ? 1 : 0);
+        /* The host may say otherwise. */
+        kinds = 0;
+        CHECK_OK(weir_trace_use_markers(kinds));
+        forget();
+    }
+    weir_program_release(program);
+    weir_engine_release(engine);
+    return 0;
+}
+
+/* This program once more, with the variables as they are now. It writes this line, or nothing. */
+static void ask(char **argv, const char *value, const char *kinds, const char *line) {
+    int ends[2], status = 0;
+    char text[1024] = "", program[4096] = "";
+    size_t length = 0;
+    /* The link's text: under valgrind the link itself is valgrind. */
+    CHECK(readlink("/proc/self/exe", program, sizeof program - 1) > 0);
+    CHECK_EQ(pipe(ends), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        (void)dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        (void)setenv("WEIR_TRACE_MARKERS", value, 1);
+        execl(program, argv[0], argv[1], argv[2], kinds, (char *)NULL);
+        _exit(1);
+    }
+    close(ends[1]);
+    for (ssize_t more; (more = read(ends[0], text + length, sizeof text - 1 - length)) > 0;) length += (size_t)more;
+    close(ends[0]);
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK_TEXT(text, line);
+    CHECK_EQ(status, 0);
+}
+
+static void test_environment(char **argv) {
+    CHECK_EQ(setenv("NVTX_INJECTION64_PATH", argv[1], 1) | setenv("INTEL_LIBITTNOTIFY64", argv[2], 1), 0);
+    ask(argv, "", "0", "");
+    ask(argv, "nvtx", "1", "");
+    ask(argv, "itt", "2", "");
+    ask(argv, "nvtx,itt", "3", "");
+    const char *const within = "weir: there are no markers: the environment variable WEIR_TRACE_MARKERS is";
+    char line[256];
+    (void)snprintf(line, sizeof line, "%s 'itt,vtune': 'vtune' is unknown, expected nvtx, itt or nvtx,itt\n", within);
+    ask(argv, "itt,vtune", "0", line);
+    /* One that is not there takes the other one with it. */
+    CHECK_EQ(setenv("NVTX_INJECTION64_PATH", "", 1), 0);
+    (void)snprintf(line, sizeof line, "%s 'nvtx,itt': NVTX_INJECTION64_PATH is not set: %s\n", within,
+        "a tool for NVTX (nsys profile) names there the library that takes its markers");
+    ask(argv, "nvtx,itt", "0", line);
+}
+
 /* Before the tools are there. */
 static void test_absent(char **tools) {
     CHECK_EQ(unsetenv("NVTX_INJECTION64_PATH") | unsetenv("INTEL_LIBITTNOTIFY64"), 0);
@@ -179,9 +246,10 @@ static void test_absent(char **tools) {
 }
 
 int main(int argc, char **argv) {
-    CHECK_EQ(argc, 3);
+    CHECK(argc == 3 || argc == 4);
+    if (argc == 3) test_environment(argv);
     const weir_runtime_info before = runtime_info();
-    test_absent(argv + 1);
+    if (argc == 3) test_absent(argv + 1);
     for (int i = 0; i < 2; i++) {
         void *tool = dlopen(argv[1 + i], RTLD_NOW);
         CHECK(tool != NULL);
@@ -189,6 +257,7 @@ int main(int argc, char **argv) {
         CHECK(logs[i] != NULL);
         if (i == 1) *(void **)&collect_markers = dlsym(tool, "collect_markers");
     }
+    if (argc == 4) return test_asked((uint32_t)atoi(argv[3]));
     test_switches();
     finisher_start();
     only_once = 1;

@@ -13,6 +13,7 @@ import html.parser
 import json
 import os
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -157,15 +158,36 @@ def read_pprof(folder):
         return told.stdout
 
     raw = pprof("-raw")
-    assert "work/nanoseconds" in raw and "count/count" in raw and "waited/nanoseconds" in raw, raw[:400]
-    # "      12345          1        678: 3 2 1", and a line of labels.
-    samples = [line.split(":")[0].split() for line in raw.split("Locations")[0].splitlines() if ":" in line]
-    values = [[int(value) for value in line] for line in samples if len(line) == 3 and all(v.isdigit() for v in line)]
+    assert "work/nanoseconds[dflt] count/count waited/nanoseconds waiting/nanoseconds" in raw, raw[:400]
+    # "   12345     1   678    0: 3 2 1", and a line "cause:[...] thread:[...]".
+    samples = raw.split("Samples:")[1].split("Locations")[0]
+    samples = re.findall(r"^ *(\d+) +(\d+) +(\d+) +(\d+): ([\d ]*)\n(.*)$", samples, re.MULTILINE)
+    values = [[int(value) for value in sample[:4]] for sample in samples]
     known = spans(folder)
-    assert sum(count for _, count, _ in values) == len(known), (values, len(known))
+    assert sum(count for _, count, _, _ in values) == len(known), (values, len(known))
     programs = json.loads((folder / "trace.json").read_text())["programs"]
     waited = sum(node["waited_ns"] for program in programs for node in program["nodes"])
-    assert sum(wait for _, _, wait in values) == waited, (values, waited)
+    assert sum(wait for _, _, wait, _ in values) == waited, (values, waited)
+    shares, causes = collections.Counter(), collections.Counter()
+    for program in programs:
+        shares.update({share["what"]: share["ns"] for share in program["time_of_threads"]})
+    del shares["in nodes"]
+    for (*_, labels), (*_, waiting) in zip(samples, values):
+        cause = re.search(r"cause:\[(.*?)\]", labels)
+        assert (cause is not None) == (waiting > 0), (labels, waiting)
+        if cause is not None:
+            causes[cause[1]] += waiting
+    assert +shares == causes and len(causes) > 2, (shares, causes)
+    # A thread that goes to a node waits no longer for its beginning than the node does.
+    own, all_waited = "weir's own", collections.Counter()
+    for program in programs:
+        all_waited.update({node["node"]: node["waited_ns"] for node in program["nodes"]})
+    top = pprof("-sample_index=waiting", "-top", "-unit=ns", "-nodecount=1000", "-nodefraction=0",
+                f"-tagfocus=cause={own}")
+    before = {name: int(ns) for ns, name in re.findall(r"^ *(\d+)(?:ns)? .*% +(.*)$", top, re.MULTILINE)}
+    assert sum(before.values()) == sum(ns for cause, ns in causes.items() if cause.startswith(own)), top
+    plain = before.keys() & {"first", "last", "one side", "other side", "\u00e9t\u00e9 \u6c34"}
+    assert len(plain) == 5 and all(before[name] <= all_waited[name] for name in plain), (before, all_waited)
     top = pprof("-sample_index=count", "-top", "-unit=count", "-nodecount=1000")
     line = next(line for line in top.splitlines() if line.endswith(" first"))
     assert line.split()[0] == str(RUNS), line

@@ -102,6 +102,7 @@ typedef uint32_t weir_activation;
  * (WEIR_DIM_DYNAMIC): then the run checks whether they fit.
  *
  * Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_BIAS bias; with WEIR_MATMUL_SUM addend. Output: C.
+ * A B of f32 that is a constant of a graph is packed by compile, once for all kernels of a program with that constant.
  */
 typedef struct weir_matmul_desc {
   /** sizeof(weir_matmul_desc) of the caller's header. */

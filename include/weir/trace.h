@@ -48,7 +48,10 @@ typedef enum weir_trace_format_value {
   WEIR_TRACE_CHROME = 2,
   /** Folded stacks, for flame graphs: "thread;program;node nanoseconds" in each line, without what lies inside. */
   WEIR_TRACE_FOLDED = 3,
-  /** A profile for pprof, not compressed, with three values: work, count, and waited (between ready and begun). */
+  /**
+   * A profile for pprof, not compressed, with four values: work, count, waited (of nodes: between ready and begun),
+   * and waiting (of threads, with the label cause).
+   */
   WEIR_TRACE_PPROF = 4,
   /**
    * Lines to read: of each program what its runs took, what its threads did with their time, why its median and its
@@ -361,6 +364,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_trace_set_hooks(const weir_trace_hooks 
  * From here on these tools are told of runs by markers in their own format, and no others: OR of weir_trace_markers; 0
  * is none, as at the start. A tool names its library by a variable of the environment, which this reads; the library
  * is opened, and stays. Markers go beside the host's hooks and traces. Of runs under way the same holds as for hooks.
+ * The variable WEIR_TRACE_MARKERS of the environment ("nvtx", "itt", "nvtx,itt") does the same in the first call of
+ * the process.
  *
  * Errors: INVALID_ARGUMENT (an unknown bit); NOT_FOUND (the variable is not set, or its library cannot be opened; the
  * text names it); UNAVAILABLE (the library takes no markers); UNIMPLEMENTED (not Linux); RESOURCE_EXHAUSTED as of

@@ -53,7 +53,8 @@ pub enum weir_trace_format_value {
     WEIR_TRACE_CHROME = 2,
     /// Folded stacks, for flame graphs: "thread;program;node nanoseconds" in each line, without what lies inside.
     WEIR_TRACE_FOLDED = 3,
-    /// A profile for pprof, not compressed, with three values: work, count, and waited (between ready and begun).
+    /// A profile for pprof, not compressed, with four values: work, count, waited (of nodes: between ready and begun),
+    /// and waiting (of threads, with the label cause).
     WEIR_TRACE_PPROF = 4,
     /// Lines to read: of each program what its runs took, what its threads did with their time, why its median and its
     /// slowest run took as long as they did, and its nodes.

@@ -1,9 +1,10 @@
 //! A device's clock beside the host's, for traces.
 //!
-//! The two are aligned by events with timing (`DeviceAnchor`) in a stream that has no other work: the device reaches each at
-//! once, between two looks of the host at its own clock. Work is timed from the last anchor before it, and is put on
-//! the host's clock between that one and one behind it; so a device's clock may run at a rate of its own. Anchors are
-//! taken at most `APART_NS` apart while work is issued: the resolution of such times becomes worse with their length.
+//! The two are aligned by events with timing (`DeviceAnchor`) in a stream that has no other work: the device reaches
+//! each at once, between two looks of the host at its own clock. Work is timed from the last anchor before it, and is
+//! put on the host's clock between that one and one behind it; so a device's clock may run at a rate of its own.
+//! Anchors are taken at most `APART_NS` apart while work is issued: the resolution of such times becomes worse with
+//! their length.
 #![forbid(unsafe_code)]
 
 use super::{Device, DeviceEvent, DeviceStream, DeviceStreamAttr, label};

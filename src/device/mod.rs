@@ -362,6 +362,9 @@ pub trait DeviceStream: Send + Sync + Debug {
     /// Executes work again after a failure.
     fn clear_error(&self) {}
 
+    /// For traces: the run of this frame ends with the work that was issued last.
+    fn ends_run(&self, _frame: u32) {}
+
     /// Its native handle.
     fn native_handle(&self) -> Result<u64> {
         Err(no_native_handle())

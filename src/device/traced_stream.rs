@@ -15,7 +15,7 @@ use super::{
 use crate::base::time::now_ns;
 use crate::base::{Error, Result};
 use crate::sync::Mutex;
-use crate::trace::{self, Collect, FAILED, KeptTraces, NONE, TraceEvent, TraceRecord, Track};
+use crate::trace::{self, Collect, FAILED, KeptTraces, LAST, NONE, TraceEvent, TraceRecord, Track};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -79,6 +79,7 @@ struct Piece {
     issued_ns: u64,
     before: Option<Arc<DeviceAnchor>>,
     events: [Arc<dyn DeviceEvent>; 2],
+    is_last: bool,
 }
 
 impl std::fmt::Debug for Piece {
@@ -123,10 +124,12 @@ impl TracedStream {
             return None;
         };
         let bytes = u32::try_from(bytes).unwrap_or(NONE);
-        let name = trace::intern(name).unwrap_or(NONE);
+        // A node's work has its name alone, as in the records of the host.
+        let node = name.strip_prefix("node '").and_then(|name| name.strip_suffix('\''));
+        let name = trace::intern(node.unwrap_or(name)).unwrap_or(NONE);
         let issued_ns = now_ns();
         self.inner.record(&events[0]).ok()?;
-        Some(Piece { traces, name, bytes, issued_ns, before, events })
+        Some(Piece { traces, name, bytes, issued_ns, before, events, is_last: false })
     }
 
     #[cold]
@@ -192,7 +195,7 @@ impl StreamTrack {
             ready: before.slack_ns.max(later.slack_ns),
             object: piece.name,
             other: piece.bytes,
-            flags: if failed { FAILED } else { 0 },
+            flags: if failed { FAILED } else { 0 } | if piece.is_last { LAST } else { 0 },
             ..TraceRecord::new(TraceEvent::Device, piece.traces.frame, begin)
         })
     }
@@ -317,6 +320,14 @@ impl DeviceStream for TracedStream {
 
     fn clear_error(&self) {
         self.inner.clear_error();
+    }
+
+    #[cold]
+    fn ends_run(&self, frame: u32) {
+        let mut state = self.track.state.lock();
+        if let Some(last) = state.under_way.back_mut().filter(|last| last.traces.frame == frame) {
+            last.is_last = true;
+        }
     }
 
     fn native_handle(&self) -> Result<u64> {

@@ -1,4 +1,5 @@
-//! The trace that the environment asks for: begun by the first call of a process, saved at its end.
+//! Variables of the environment: markers for tools, and a trace, begun by the first call of a process and saved at its
+//! end.
 //!
 //! `at_end` stands in the list of functions that the loader calls (`.fini_array`) when the process has returned from
 //! main or called exit, behind all that was registered with atexit. The list belongs to the object that the library is
@@ -9,7 +10,7 @@
 use crate::base::{Error, Result};
 use crate::memory::heap;
 use crate::sync::Global;
-use crate::trace::ProcessTrace;
+use crate::trace::{self, ProcessTrace};
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -30,6 +31,9 @@ pub(super) fn begin() {
     // The list is of use where it is linked, which this makes sure of.
     #[cfg(target_os = "linux")]
     std::hint::black_box(&raw const AT_END);
+    if let Err(error) = caught(|| heap::whole(trace::use_markers_of_environment)) {
+        complain(&error.within("there are no markers"));
+    }
     match caught(|| heap::whole(ProcessTrace::begin)) {
         Ok(None) => {}
         Ok(begun) => {

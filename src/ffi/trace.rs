@@ -338,6 +338,8 @@ pub unsafe extern "C" fn weir_trace_set_hooks(hooks: *const weir_trace_hooks, ct
 /// From here on these tools are told of runs by markers in their own format, and no others: OR of weir_trace_markers; 0
 /// is none, as at the start. A tool names its library by a variable of the environment, which this reads; the library
 /// is opened, and stays. Markers go beside the host's hooks and traces. Of runs under way the same holds as for hooks.
+/// The variable WEIR_TRACE_MARKERS of the environment ("nvtx", "itt", "nvtx,itt") does the same in the first call of
+/// the process.
 ///
 /// Errors: INVALID_ARGUMENT (an unknown bit); NOT_FOUND (the variable is not set, or its library cannot be opened; the
 /// text names it); UNAVAILABLE (the library takes no markers); UNIMPLEMENTED (not Linux); RESOURCE_EXHAUSTED as of

@@ -11,6 +11,9 @@ mod context;
 mod effect;
 mod epilogue;
 mod issuer;
+mod prepared;
+#[cfg(all(test, not(loom)))]
+mod prepared_tests;
 mod stop;
 pub mod vector;
 
@@ -20,6 +23,7 @@ pub use context::{Frame, Kept, KernelContext, Outputs, RunContext, Scratch, sett
 pub use effect::Effect;
 pub use epilogue::{EpilogueStep, OtherShape};
 pub use issuer::Issuer;
+pub use prepared::PreparedForms;
 pub use stop::{Attached, BeginOutcome, NEVER, Stop, Stoppable};
 
 use crate::base::{Desc, Error, Ref, Result};
@@ -128,8 +132,14 @@ pub trait Kernel: Send + Sync {
     }
 
     /// The same kernel with what it can prepare of inputs that are the same in each call, for a program. `constants`
-    /// has these, and None for the others. `None` if there is nothing to prepare.
-    fn prepared(&self, _inputs: &[Desc], _constants: &[Option<Bytes<'_>>]) -> Result<Option<Arc<dyn Kernel>>> {
+    /// has these, and None for the others; `forms` what other kernels of the program made of them. `None` if there is
+    /// nothing to prepare.
+    fn prepared(
+        &self,
+        _inputs: &[Desc],
+        _constants: &[Option<Bytes<'_>>],
+        _forms: &mut PreparedForms,
+    ) -> Result<Option<Arc<dyn Kernel>>> {
         Ok(None)
     }
 

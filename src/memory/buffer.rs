@@ -1,7 +1,7 @@
 //! Aligned, zeroed memory of a user-chosen size: the allocation may fail.
 
+use super::process;
 use crate::base::{Error, Result};
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
 /// Alignment of everything that the CPU engine allocates: a cache line, and the widest vector register.
@@ -23,15 +23,8 @@ unsafe impl Sync for AlignedBuffer {}
 impl AlignedBuffer {
     /// `bytes` zero bytes; `what` names them in the error.
     pub fn zeroed(bytes: usize, what: &str) -> Result<AlignedBuffer> {
-        let layout = Self::layout(bytes).ok_or_else(|| Error::exhausted(what, bytes))?;
-        // SAFETY: the layout's size is not 0.
-        let data = unsafe { alloc_zeroed(layout) };
-        let data = NonNull::new(data).ok_or_else(|| Error::exhausted(what, bytes))?;
+        let data = process::allocate_zeroed(bytes.max(1), ALIGNMENT).ok_or_else(|| Error::exhausted(what, bytes))?;
         Ok(AlignedBuffer { data, bytes })
-    }
-
-    fn layout(bytes: usize) -> Option<Layout> {
-        Layout::from_size_align(bytes.max(1), ALIGNMENT).ok()
     }
 
     pub fn data(&self) -> *mut u8 {
@@ -52,9 +45,7 @@ impl AlignedBuffer {
 
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
-        if let Some(layout) = Self::layout(self.bytes) {
-            // SAFETY: allocated in `zeroed` with the same layout.
-            unsafe { dealloc(self.data.as_ptr(), layout) }
-        }
+        // SAFETY: allocated in `zeroed` with these arguments, and nothing uses it any more.
+        unsafe { process::deallocate(self.data, self.bytes.max(1), ALIGNMENT) }
     }
 }

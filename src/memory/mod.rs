@@ -10,6 +10,7 @@ mod pool;
 #[cfg(all(test, not(loom)))]
 mod pool_tests;
 mod pool_text;
+mod process;
 mod slot;
 mod source;
 mod space;

@@ -1,13 +1,14 @@
 //! The source of an engine's memory: the process, or a host-provided allocator.
 
+use super::process;
 use super::tag::Tag;
 use crate::abi::weir_allocator_vtable;
 use crate::base::object::tag;
 use crate::base::{Code, Error, Kind, Ref, Result, live};
 use crate::sync::{ambient, fork};
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::c_void;
 use std::fmt::Debug;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 
 /// A source of memory regions. No lock is held during these calls, and several may run at once.
@@ -42,20 +43,6 @@ pub unsafe trait Source: Send + Sync + Debug {
 #[derive(Debug)]
 pub struct ProcessMemory;
 
-/// From this size on the system provides zeroed pages, committed when they are first touched.
-const LAZY: usize = 1 << 20;
-
-impl ProcessMemory {
-    /// Room for the alignment, and for the offset back to the beginning. The C library's own functions for aligned
-    /// memory do not report whether it is zero, so Rust's would touch all of it.
-    fn layout(bytes: usize, alignment: usize) -> Option<(Layout, bool)> {
-        if bytes < LAZY {
-            return Layout::from_size_align(bytes, alignment).ok().map(|layout| (layout, false));
-        }
-        Layout::from_size_align(bytes.checked_add(alignment)?, size_of::<usize>()).ok().map(|layout| (layout, true))
-    }
-}
-
 fn no_more() -> Error {
     Error::new(Code::ResourceExhausted, "the system has no more memory")
 }
@@ -63,30 +50,13 @@ fn no_more() -> Error {
 // SAFETY: memory of the process's allocator.
 unsafe impl Source for ProcessMemory {
     fn allocate(&self, bytes: usize, alignment: usize, _: &Tag) -> Result<usize> {
-        let (layout, is_lazy) = Self::layout(bytes, alignment).ok_or_else(no_more)?;
-        // SAFETY: the layout's size is not 0: empty requests do not come here.
-        let data = unsafe { alloc_zeroed(layout) };
-        if data.is_null() {
-            return Err(no_more());
-        }
-        if !is_lazy {
-            return Ok(data.expose_provenance());
-        }
-        // At least one word, as the beginning is aligned to a word, and at most `alignment`.
-        let ahead = alignment - data.addr() % alignment;
-        // SAFETY: the word in front of the address is within the allocation, and aligned as a word.
-        unsafe { data.add(ahead).cast::<usize>().sub(1).write(ahead) };
-        Ok(data.expose_provenance() + ahead)
+        process::allocate_zeroed(bytes, alignment).map(|data| data.expose_provenance().get()).ok_or_else(no_more)
     }
 
     unsafe fn deallocate(&self, address: usize, bytes: usize, alignment: usize) {
-        let Some((layout, is_lazy)) = Self::layout(bytes, alignment) else { return };
-        let data = std::ptr::with_exposed_provenance_mut::<u8>(address);
-        // SAFETY: `allocate` allocated it with this layout, and wrote the offset in front of the address.
-        unsafe {
-            let ahead = if is_lazy { data.cast::<usize>().sub(1).read() } else { 0 };
-            dealloc(data.sub(ahead), layout);
-        }
+        let Some(data) = NonNull::new(std::ptr::with_exposed_provenance_mut(address)) else { return };
+        // SAFETY: passed on.
+        unsafe { process::deallocate(data, bytes, alignment) }
     }
 
     fn is_zeroed(&self) -> bool {
@@ -218,31 +188,5 @@ unsafe impl Source for Ref<HostAllocator> {
         // SAFETY: as demanded of the caller; the host can access it.
         unsafe { fill_zero(address, bytes) };
         Ok(())
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_of_the_process_is_aligned_zero_and_goes_back() {
-        for bytes in [1, 64, 4096, LAZY - 1, LAZY, 5 * LAZY + 7] {
-            for alignment in [64, 4096] {
-                let address = ProcessMemory.allocate(bytes, alignment, &Tag::Nothing).unwrap();
-                assert!(address.is_multiple_of(alignment));
-                // SAFETY: as many bytes were asked for.
-                let all = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, bytes) };
-                assert!(all.iter().all(|&byte| byte == 0));
-                all.fill(1);
-                // SAFETY: as many bytes were asked for, which nobody else has.
-                unsafe { ProcessMemory.fill_zero(address, bytes) }.unwrap();
-                assert!(all.iter().all(|&byte| byte == 0));
-                // SAFETY: as above.
-                unsafe { ProcessMemory.deallocate(address, bytes, alignment) };
-            }
-        }
-        assert!(ProcessMemory.allocate(isize::MAX as usize - 100, 64, &Tag::Nothing).is_err());
-        assert!(ProcessMemory.allocate(usize::MAX - 10, 64, &Tag::Nothing).is_err());
     }
 }

@@ -122,9 +122,11 @@ fn graph_of(graph: &RunGraph<'_>, told: &Lists, path: &[PathSegment]) -> Result<
     Ok(nodes)
 }
 
-/// The path with what was completed elsewhere divided into a device's work and the rest.
+/// The path with what was completed elsewhere, and what is behind the last node, divided into a device's work and the
+/// rest.
 fn with_devices(path: Vec<PathSegment>, devices: &Union) -> Result<Vec<PathSegment>> {
-    let later = || path.iter().filter(|segment| segment.part == PathPart::Later);
+    let is_later = |part| matches!(part, PathPart::Later | PathPart::End);
+    let later = || path.iter().filter(|segment| is_later(segment.part));
     let pieces = later().map(|segment| 1 + 2 * devices.within(segment.begin_ns, segment.end_ns).count()).sum::<usize>();
     let mut divided: Vec<PathSegment> = room(path.len() + pieces)?;
     for &segment in &path {
@@ -135,9 +137,9 @@ fn with_devices(path: Vec<PathSegment>, devices: &Union) -> Result<Vec<PathSegme
                 at = end_ns;
             }
         };
-        if segment.part == PathPart::Later {
+        if is_later(segment.part) {
             for (begin, end) in devices.within(segment.begin_ns, segment.end_ns) {
-                put(PathPart::Later, begin);
+                put(segment.part, begin);
                 put(PathPart::Device, end);
             }
         }

@@ -45,8 +45,8 @@
 //!
 //! # Fork and end
 //!
-//! The environment may ask for a trace of the process (`environment`, `request`): the border begins it in the first
-//! call, and saves it at the end (`ffi/environment.rs`).
+//! The environment may ask for a trace of the process (`environment`, `request`), and for markers (`markers`): the
+//! border begins them in the first call, and saves the trace at the end (`ffi/environment.rs`).
 //!
 //! A trace that is stopped takes no new writers; those that are there write to the end of what they do, and what began
 //! behind the stop is not read. A child of fork has no traces: the first look at a place that its parent used takes it
@@ -102,10 +102,10 @@ pub use format::TraceFormat;
 pub use handle::{ThreadFigures, Trace, TraceFigures};
 pub use hooks::{BoxedHooks, HookedRun, HooksOf, Told, set as set_hooks};
 pub use host_hooks::HostHooks;
-pub use markers::use_markers;
+pub use markers::{use_markers, use_markers_of_environment};
 pub use names::{intern, is_known};
 pub use program_names::ProgramNames;
-pub use record::{CANCELLED, COMPILED, FAILED, HELPER, KNOWN, LATER, NONE, TraceEvent, TraceRecord};
+pub use record::{CANCELLED, COMPILED, FAILED, HELPER, KNOWN, LAST, LATER, NONE, TraceEvent, TraceRecord};
 pub use recorder::{Collect, Filter, MOST_TRACES, Recorder, Settings};
 pub use replay::NodeSaving;
 pub use run_graph::{PathPart, PathSegment};

@@ -156,6 +156,14 @@ fn put_program(timeline: &Timeline, output: &mut TraceOutput<'_>, sums: &Program
         entry(output, "waited_ns", node.waited);
         output.put(b"}");
     });
+    entry(output, "on_devices", "");
+    list(output, sums.on_devices.iter().take(LISTED), |output, piece| {
+        let _ = write!(output, "{{\"what\":\"{}\"", Quoted(&timeline.name(piece.label)));
+        entry(output, "count", piece.count);
+        entry(output, "all_ns", piece.all);
+        entry(output, "longest_ns", piece.longest);
+        output.put(b"}");
+    });
     output.put(b"}");
 }
 

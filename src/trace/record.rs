@@ -113,12 +113,14 @@ pub const NONE: u32 = u32::MAX;
 pub const FAILED: u8 = 1;
 /// The run was cancelled, or its time was over.
 pub const CANCELLED: u8 = 2;
-/// The node has begun, and completes later.
+/// The node has begun, and completes later. Of the end of a run: it ends with a device's work for it.
 pub const LATER: u8 = 4;
 /// `ready` and `other` are known.
 pub const KNOWN: u8 = 8;
 /// An `Extend` comes before.
 pub const LONG: u8 = 16;
+/// A device's work is the end of its run.
+pub const LAST: u8 = 32;
 
 /// A record, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

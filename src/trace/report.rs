@@ -78,6 +78,18 @@ fn write_program(timeline: &Timeline, sums: &ProgramSums, output: &mut TraceOutp
             timeline.name(node.label)
         );
     }
+    for piece in sums.on_devices.iter().take(LISTED) {
+        let _ = writeln!(
+            output,
+            "  {:>9} {:>12.3} {:>12.3} {:>12.3} {:>12}  {}",
+            piece.count,
+            micros(piece.all),
+            micros(piece.all) / piece.count as f64,
+            micros(piece.longest),
+            "on a device",
+            timeline.name(piece.label)
+        );
+    }
     if let Some(rest) = sums.nodes.get(LISTED..).filter(|rest| !rest.is_empty()) {
         let ns = rest.iter().map(|node| node.all).sum();
         let _ = writeln!(output, "  {:>9} {:>12.3} of {} more nodes", "", micros(ns), rest.len());

@@ -28,7 +28,7 @@ pub struct TraceRequest {
 }
 
 impl TraceRequest {
-    /// `None` if the text asks for nothing at all. `process` stands for %p; paths are relative to the present directory.
+    /// `None` if the text asks for nothing. `process` stands for %p; paths are relative to the present directory.
     pub fn parse(text: &str, process: u32) -> Result<Option<TraceRequest>> {
         if text.is_empty() {
             return Ok(None);

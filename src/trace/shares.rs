@@ -36,7 +36,7 @@ impl Shares {
         self.body + self.own + self.starved + self.device + self.beside_ready + self.wake_up + self.away
     }
 
-    /// Each with its text.
+    /// Each with its text. The first is the only one that is no waiting.
     pub fn parts(&self) -> [(&'static str, u64); 7] {
         [
             ("in nodes", self.body),
@@ -113,9 +113,22 @@ fn asked(asks: &[&TraceSpan], spans: &[&TraceSpan]) -> Result<Vec<(u64, u64)>> {
     Ok(comings)
 }
 
-/// The shares of the threads of one run, and how many they were. `spans`: of this run, by thread and beginning, those
-/// of devices last; `asks`: by their time.
-fn shares_of(run: &RunOfTrace, spans: &[&TraceSpan], asks: &[&TraceSpan]) -> Result<(Shares, u64)> {
+/// A thread's time in a run since its node before, up to the end of the next one.
+pub(super) struct Stretch<'a> {
+    pub thread: u32,
+    /// `None` if the thread left the run without another one.
+    pub node: Option<&'a TraceSpan>,
+    pub shares: Shares,
+}
+
+/// Tells what the threads of a run did, and gives how many they were. `spans`: of this run, by thread and beginning,
+/// those of devices last; `asks`: by their time.
+fn tell_shares(
+    run: &RunOfTrace,
+    spans: &[&TraceSpan],
+    asks: &[&TraceSpan],
+    tell: &mut dyn FnMut(&Stretch<'_>) -> Result<()>,
+) -> Result<u64> {
     let (spans, on_devices) = spans.split_at(spans.partition_point(|span| span.event != TraceEvent::Device));
     let mut devices = room(on_devices.len())?;
     devices.extend(on_devices.iter().map(|span| (span.begin_ns, span.end_ns)));
@@ -125,9 +138,23 @@ fn shares_of(run: &RunOfTrace, spans: &[&TraceSpan], asks: &[&TraceSpan]) -> Res
     let waited = spans.iter().filter(|span| span.event == TraceEvent::Node && span.flags & KNOWN != 0);
     ready.extend(waited.map(|span| (span.begin_ns - span.ready_ns.min(span.begin_ns), span.begin_ns)));
     let ready = Union::of(ready);
-    let (mut shares, mut threads) = (Shares::default(), 0);
+    // Of a stretch without a node in hand: what a device did while no node was ready.
+    let on_device = |begin: u64, end: u64| -> u64 {
+        devices.within(begin, end).map(|(from, to)| to - from - ready.between(from, to)).sum()
+    };
+    let idle = |begin: u64, end: u64| {
+        let (beside_ready, device) = (ready.between(begin, end), on_device(begin, end));
+        Shares { beside_ready, device, starved: end - begin - beside_ready - device, ..Shares::default() }
+    };
+    // Out of the run from `left` until it was asked for, and then until it has come.
+    let out = |left: u64, asked: u64, came: u64| {
+        let device = on_device(left, asked);
+        Shares { device, away: asked - left - device, wake_up: came - asked, ..Shares::default() }
+    };
+    let mut threads = 0;
     for of_thread in spans.chunk_by(|a, b| a.thread == b.thread) {
         threads += 1;
+        let thread = of_thread[0].thread;
         let mut stays: Vec<(u64, u64)> = room(of_thread.len())?;
         let within = |span: &TraceSpan| (span.begin_ns.max(run.begin_ns), span.end_ns.min(run.end_ns));
         let is_of_run = |span: &&&TraceSpan| within(span).0 < within(span).1;
@@ -137,28 +164,10 @@ fn shares_of(run: &RunOfTrace, spans: &[&TraceSpan], asks: &[&TraceSpan]) -> Res
         let stays = Union::of(stays);
         let mut nodes =
             of_thread.iter().filter(|span| matches!(span.event, TraceEvent::Node | TraceEvent::Round)).peekable();
-        // Of a stretch without a node in hand: what a device did while no node was ready.
-        let on_device = |begin: u64, end: u64| -> u64 {
-            devices.within(begin, end).map(|(from, to)| to - from - ready.between(from, to)).sum()
-        };
-        let mut idle = |begin: u64, end: u64| {
-            let (beside, device) = (ready.between(begin, end), on_device(begin, end));
-            shares.beside_ready += beside;
-            shares.device += device;
-            shares.starved += end - begin - beside - device;
-        };
-        let (mut body, mut own, mut wake_up, mut device, mut away) = (0, 0, 0, 0, 0);
-        // Out of the run from `left` until it was asked for, and then until it has come.
-        let mut out = |left: u64, asked: u64, came: u64| {
-            let waits = on_device(left, asked);
-            device += waits;
-            away += asked - left - waits;
-            wake_up += came - asked;
-        };
         let mut left = run.begin_ns;
         for &(begin, end) in &stays.0 {
             let asked = comings.binary_search_by_key(&begin, |(came, _)| *came).map_or(begin, |at| comings[at].1);
-            out(left, asked.clamp(left, begin), begin);
+            let mut since = out(left, asked.clamp(left, begin), begin);
             left = end;
             let mut at = begin;
             while let Some(node) = nodes.next_if(|node| node.begin_ns < end) {
@@ -168,25 +177,28 @@ fn shares_of(run: &RunOfTrace, spans: &[&TraceSpan], asks: &[&TraceSpan]) -> Res
                     0 => at,
                     _ => (node.begin_ns - node.ready_ns.min(node.begin_ns)).clamp(at, from),
                 };
-                idle(at, could_begin);
-                own += from - could_begin;
-                body += to - from;
+                since.add(&Shares { own: from - could_begin, body: to - from, ..idle(at, could_begin) });
+                tell(&Stretch { thread, node: Some(node), shares: std::mem::take(&mut since) })?;
                 at = to;
             }
-            idle(at, end);
+            since.add(&idle(at, end));
+            tell(&Stretch { thread, node: None, shares: since })?;
         }
-        out(left, run.end_ns, run.end_ns);
-        shares.body += body;
-        shares.own += own;
-        shares.wake_up += wake_up;
-        shares.device += device;
-        shares.away += away;
+        tell(&Stretch { thread, node: None, shares: out(left, run.end_ns, run.end_ns) })?;
     }
-    Ok((shares, threads))
+    Ok(threads)
 }
 
-/// For each run that has begun and ended in the trace, what its threads did.
+/// For each run that has begun and ended in the trace, what its threads did, and how many they were.
 pub fn shares(timeline: &Timeline) -> Result<Vec<(RunOfTrace, Shares, u64)>> {
+    shares_by_node(timeline, |_, _| Ok(()))
+}
+
+/// The same. `tell` is given all of it piece by piece, with the run.
+pub(super) fn shares_by_node(
+    timeline: &Timeline,
+    mut tell: impl FnMut(&RunOfTrace, &Stretch<'_>) -> Result<()>,
+) -> Result<Vec<(RunOfTrace, Shares, u64)>> {
     let mut spans: Vec<&TraceSpan> = room(timeline.spans.len())?;
     let is_of_run = |span: &&TraceSpan| {
         matches!(span.event, TraceEvent::Stay | TraceEvent::Node | TraceEvent::Round | TraceEvent::Device)
@@ -203,7 +215,11 @@ pub fn shares(timeline: &Timeline) -> Result<Vec<(RunOfTrace, Shares, u64)>> {
         };
         let asks = &asks[asks.partition_point(|ask| ask.frame < run.frame)..];
         let asks = &asks[..asks.partition_point(|ask| ask.frame == run.frame)];
-        let (shares, threads) = shares_of(run, of_run, asks)?;
+        let mut shares = Shares::default();
+        let threads = tell_shares(run, of_run, asks, &mut |stretch| {
+            shares.add(&stretch.shares);
+            tell(run, stretch)
+        })?;
         all.push((*run, shares, threads));
     }
     Ok(all)

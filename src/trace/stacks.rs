@@ -4,7 +4,8 @@
 use super::output::TraceOutput;
 use super::proto::Message;
 use super::record::{NONE, TraceEvent};
-use super::timeline::{Timeline, room};
+use super::shares::{Shares, Stretch, shares_by_node};
+use super::timeline::{Label, Timeline, room};
 use crate::base::Result;
 use crate::base::index::{HashIndex, mix};
 use std::fmt::Write as _;
@@ -26,19 +27,25 @@ struct StackPlace {
     /// Without what lies inside.
     own_ns: u64,
     waited_ns: u64,
+    /// The thread's time between the node before each of these and its end. At a program: that behind its last node.
+    shares: Shares,
 }
 
 struct StackPlaces {
     all: Vec<StackPlace>,
+    /// The bottom of each thread.
+    bottoms: Vec<u32>,
     /// By what is around, and the label.
     index: HashIndex,
 }
 
 impl StackPlaces {
     fn of(timeline: &Timeline) -> Result<StackPlaces> {
-        let mut places = StackPlaces { all: Vec::new(), index: HashIndex::default() };
+        let bottoms = room(timeline.threads.len())?;
+        let mut places = StackPlaces { all: Vec::new(), bottoms, index: HashIndex::default() };
         for thread in 0..timeline.threads.len() {
             let bottom = places.add(NONE, NONE, thread as u32)?;
+            places.bottoms.push(bottom);
             // The places of the spans around.
             let mut around: Vec<u32> = Vec::new();
             for span in &timeline.spans[timeline.of_thread(thread).0] {
@@ -60,6 +67,20 @@ impl StackPlaces {
         Ok(places)
     }
 
+    /// Adds what threads did in runs, at the program with the node that they came to.
+    fn add_shares(&mut self, timeline: &Timeline) -> Result<()> {
+        shares_by_node(timeline, |run, &Stretch { thread, node, shares }| {
+            let program = Label { event: TraceEvent::Stay, table: run.program, object: NONE };
+            let mut at = self.bottoms[thread as usize];
+            for label in [timeline.labels.binary_search(&program).ok(), node.map(|node| node.label as usize)] {
+                at = label.map_or(Ok(at), |label| self.inside(at, label as u32, thread))?;
+            }
+            self.all[at as usize].shares.add(&shares);
+            Ok(())
+        })?;
+        Ok(())
+    }
+
     fn add(&mut self, around: u32, label: u32, thread: u32) -> Result<u32> {
         self.index.reserve(WHAT)?;
         if self.all.len() == self.all.capacity() {
@@ -68,7 +89,15 @@ impl StackPlaces {
             self.all = more;
         }
         let number = self.all.len() as u32;
-        self.all.push(StackPlace { label, around, thread, count: 0, own_ns: 0, waited_ns: 0 });
+        self.all.push(StackPlace {
+            label,
+            around,
+            thread,
+            count: 0,
+            own_ns: 0,
+            waited_ns: 0,
+            shares: Shares::default(),
+        });
         self.index.insert(hash(around, label), number);
         Ok(number)
     }
@@ -140,34 +169,43 @@ mod profile {
 }
 
 /// Writes a profile for pprof: for each place the time that it has taken without what lies inside, how often, and how
-/// long it was ready before it began.
+/// long it was ready before it began; and for each node what its threads waited for before it, by the cause.
 pub fn write_pprof(timeline: &Timeline, output: &mut TraceOutput<'_>) -> Result<()> {
-    let places = StackPlaces::of(timeline)?;
+    let mut places = StackPlaces::of(timeline)?;
+    places.add_shares(timeline)?;
     let mut texts = Texts(vec![String::new()]);
     let mut message = Message::new();
-    for (kind, unit) in [("work", "nanoseconds"), ("count", "count"), ("waited", "nanoseconds")] {
+    let nanoseconds = "nanoseconds";
+    for (kind, unit) in [("work", nanoseconds), ("count", "count"), ("waited", nanoseconds), ("waiting", nanoseconds)] {
         let (kind, unit) = (texts.of(kind), texts.of(unit));
         message.nested(profile::SAMPLE_TYPE, |of| {
             of.varint(1, kind).varint(2, unit);
         });
     }
-    let thread_key = texts.of("thread");
+    let (thread_key, cause_key) = (texts.of("thread"), texts.of("cause"));
     for (at, place) in places.all.iter().enumerate() {
-        if place.around == NONE || place.count == 0 {
-            continue;
-        }
         // The innermost first; a label is a location, and a function.
         let path = places.path(at as u32);
         let mut stack: Vec<u64> = Vec::new();
         stack.extend(path.iter().rev().map(|around| u64::from(places.all[*around as usize].label) + 1));
         let thread = &timeline.threads[place.thread as usize];
         let thread = texts.of(&format!("{} {}", thread.name, thread.os_id));
-        message.nested(profile::SAMPLE, |sample| {
-            sample.packed(1, &stack).packed(2, &[place.own_ns, place.count, place.waited_ns]);
-            sample.nested(3, |label| {
-                label.varint(1, thread_key).varint(2, thread);
+        let mut put = |values: [u64; 4], cause: Option<u64>| {
+            message.nested(profile::SAMPLE, |sample| {
+                sample.packed(1, &stack).packed(2, &values);
+                for (key, text) in
+                    [Some((thread_key, thread)), cause.map(|cause| (cause_key, cause))].into_iter().flatten()
+                {
+                    sample.nested(3, |label| _ = label.varint(1, key).varint(2, text));
+                }
             });
-        });
+        };
+        if place.around != NONE && place.count > 0 {
+            put([place.own_ns, place.count, place.waited_ns, 0], None);
+        }
+        for (cause, ns) in place.shares.parts().into_iter().skip(1).filter(|(_, ns)| *ns > 0) {
+            put([0, 0, 0, ns], Some(texts.of(cause)));
+        }
         output.put(message.bytes());
         message.clear();
     }

@@ -7,7 +7,7 @@ use super::timeline::{Timeline, TraceSpan, room};
 use crate::base::Result;
 use std::cmp::Reverse;
 
-/// All runs of a node.
+/// All runs of a node, or all that devices did by one name.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeSums {
     /// Among the timeline's labels.
@@ -32,6 +32,8 @@ pub struct ProgramSums {
     pub shares: Shares,
     /// Those that took the longest first.
     pub nodes: Vec<NodeSums>,
+    /// The work of devices in the runs, by its name, the longest first.
+    pub on_devices: Vec<NodeSums>,
 }
 
 pub fn programs(timeline: &Timeline) -> Result<Vec<ProgramSums>> {
@@ -49,7 +51,8 @@ pub fn programs(timeline: &Timeline) -> Result<Vec<ProgramSums>> {
                 most: 0,
                 threads: 0,
                 shares: Shares::default(),
-                nodes: node_sums(timeline, run.program)?,
+                nodes: node_sums(timeline, run.program, &[TraceEvent::Node, TraceEvent::Round])?,
+                on_devices: node_sums(timeline, run.program, &[TraceEvent::Device])?,
             });
         }
         let (sums, wall) = (&mut programs[at], run.end_ns - run.begin_ns);
@@ -64,16 +67,17 @@ pub fn programs(timeline: &Timeline) -> Result<Vec<ProgramSums>> {
     Ok(programs)
 }
 
-fn node_sums(timeline: &Timeline, program: u32) -> Result<Vec<NodeSums>> {
+/// `events`: the kinds of spans.
+fn node_sums(timeline: &Timeline, program: u32, events: &[TraceEvent]) -> Result<Vec<NodeSums>> {
     let is_of_program = |span: &&TraceSpan| {
-        matches!(span.event, TraceEvent::Node | TraceEvent::Round)
-            && timeline.run(span.frame).is_some_and(|run| run.program == program)
+        events.contains(&span.event) && timeline.run(span.frame).is_some_and(|run| run.program == program)
     };
     let all = || timeline.spans.iter().filter(is_of_program);
     let mut nodes: Vec<NodeSums> = room(all().count())?;
     nodes.extend(all().map(|span| {
         let ns = span.length_ns();
-        NodeSums { label: span.label, count: 1, all: ns, longest: ns, waited: span.ready_ns }
+        let waited = if span.event == TraceEvent::Device { 0 } else { span.ready_ns };
+        NodeSums { label: span.label, count: 1, all: ns, longest: ns, waited }
     }));
     nodes.sort_unstable_by_key(|node| node.label);
     nodes.dedup_by(|next, sum| {

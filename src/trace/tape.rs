@@ -33,7 +33,6 @@ impl Traces {
     /// work around; and enters the hooks that there are. True if there is any of them; it has a frame of its own then.
     #[cold]
     pub fn find(&self, asked: Option<u64>, wants: &dyn Fn(&Filter) -> bool) -> bool {
-        static NEXT: AtomicU32 = AtomicU32::new(1);
         let (around, _) = work_around();
         self.ids.iter().for_each(|id| id.store(0, Relaxed));
         debug_assert!(self.told().is_nobody(), "what was here before has not left its hooks");
@@ -48,7 +47,7 @@ impl Traces {
                 any = true;
             }
         }
-        self.frame.store(if any { NEXT.fetch_add(1, Relaxed).max(1) } else { 0 }, Relaxed);
+        self.frame.store(if any { next_frame() } else { 0 }, Relaxed);
         any
     }
 
@@ -90,6 +89,12 @@ impl Traces {
     pub fn has(&self, id: u64) -> bool {
         self.ids.iter().any(|own| own.load(Relaxed) == id)
     }
+}
+
+/// A number for a frame.
+fn next_frame() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    NEXT.fetch_add(1, Relaxed).max(1)
 }
 
 /// A thread's writer: its ring in each of the traces. They stay while this lives.
@@ -141,6 +146,13 @@ impl Tape {
                 tape.add(visit);
             }
         }
+        tape
+    }
+
+    /// The same, for something with a frame of its own.
+    pub fn of_own_frame(wants: &dyn Fn(&Filter) -> bool) -> Tape {
+        let mut tape = Tape::of(wants);
+        tape.frame = next_frame();
         tape
     }
 

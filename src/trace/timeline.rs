@@ -3,7 +3,7 @@
 
 use super::clock::{self, ClockScale};
 use super::names;
-use super::record::{COMPILED, FAILED, KNOWN, NONE, TraceEvent, TraceRecord, Words};
+use super::record::{COMPILED, FAILED, KNOWN, LAST, LATER, NONE, TraceEvent, TraceRecord, Words};
 use super::recorder::Recorder;
 use super::table::{NodeOfTable, Table};
 use super::track::table_of;
@@ -179,6 +179,7 @@ impl Timeline {
         timeline.find_runs(&logs, &scale)?;
         let turns = turns(&logs)?;
         timeline.find_spans(&logs, &scale, &turns)?;
+        timeline.end_runs_of_devices();
         timeline.nest();
         timeline.find_labels()?;
         Ok(timeline)
@@ -216,6 +217,21 @@ impl Timeline {
         });
         self.runs = runs;
         Ok(())
+    }
+
+    /// Runs that a device's work ends, which it does behind what their threads did for them. The end of one whose work
+    /// was not over is not known.
+    fn end_runs_of_devices(&mut self) {
+        for span in self.spans.iter().filter(|span| span.flags & LAST != 0) {
+            if let Ok(at) = self.runs.binary_search_by_key(&span.frame, |run| run.frame) {
+                let run = &mut self.runs[at];
+                run.end_ns = run.end_ns.max(span.end_ns);
+                run.flags = run.flags & !LATER | span.flags & FAILED;
+            }
+        }
+        for run in self.runs.iter_mut().filter(|run| run.flags & LATER != 0) {
+            (run.end_ns, run.flags) = (0, run.flags & !LATER);
+        }
     }
 
     pub fn run(&self, frame: u32) -> Option<&RunOfTrace> {

@@ -1,6 +1,7 @@
 //! The library of a tool, which the tool names in the environment. It is opened once, and stays.
 
 use crate::base::{Code, Error, Result};
+use crate::sync::environment;
 use std::ffi::{CStr, CString, c_void};
 use std::os::unix::ffi::OsStringExt;
 
@@ -13,9 +14,7 @@ pub struct ToolLibrary {
 impl ToolLibrary {
     /// Opens the library that the variable names. A set-user-ID process reads no such variables.
     pub fn open(variable: &str, tool: &str) -> Result<ToolLibrary> {
-        // SAFETY: only reads the auxiliary vector.
-        let has_more_rights = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
-        let path = if has_more_rights { None } else { std::env::var_os(variable) };
+        let path = environment::trusted(variable);
         let Some(path) = path.and_then(|path| CString::new(path.into_vec()).ok()).filter(|path| !path.is_empty())
         else {
             let text = format!("{variable} is not set: {tool} names there the library that takes its markers");

@@ -5,6 +5,8 @@
 mod buffer;
 #[path = "../../src/memory/element.rs"]
 mod element;
+#[path = "../../src/memory/process.rs"]
+mod process;
 #[path = "../../src/memory/view.rs"]
 mod view;
 

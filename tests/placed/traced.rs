@@ -3,14 +3,16 @@
 use crate::control::{swapping, ways};
 use crate::kit::emulated::Emulation;
 use crate::kit::integers::Builder;
-use crate::kit::run::{cpu, run};
+use crate::kit::run::{cpu, fact, run};
+use crate::ports::{number, run_on, stream_of};
 use crate::wrapped::{Mistake, engine};
 use crate::{mix, reports};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use weir_core::base::Ref;
 use weir_core::engine::Engine;
 use weir_core::graph::{CompileOptions, Program, RunOptions};
-use weir_core::trace::{Filter, PathPart, Settings, Timeline, Trace, TraceEvent, TraceSpan, analysis_of};
+use weir_core::trace::{Filter, PathPart, Settings, Timeline, Trace, TraceEvent, TraceFormat, TraceSpan, analysis_of};
 
 const KERNEL_NS: u64 = 300_000;
 const CHAINS: usize = 2;
@@ -108,6 +110,15 @@ fn each_launch_and_copy_is_there_once() {
     assert!(waited.iter().any(|&ns| ns >= KERNEL_NS), "the most of {waited:?} ns is less than a kernel");
     let bytes = on_devices(&timeline).into_iter().filter(|span| span.number == 4).count();
     assert_eq!(bytes, 2 * RUNS, "copies say how many bytes they are");
+    // A run over several engines is of each of them.
+    let filter = Filter::Engine(Arc::as_ptr(engine.account()).addr());
+    let of_engine =
+        Trace::start(Settings { filter, keeps: None, keeps_last: false, records: 1 << 12, threads: 64 }).unwrap();
+    run(&program, &[3], &RunOptions::default()).unwrap();
+    of_engine.stop();
+    let timeline = of_engine.timeline().unwrap();
+    assert_eq!((timeline.runs.len(), on_devices(&timeline).len()), (1, CHAINS * LENGTH + 3));
+    drop(of_engine);
     drop((program, engine));
     assert_eq!(reports(&device), Vec::<String>::new());
 }
@@ -153,6 +164,84 @@ fn a_device_without_times_has_no_tracks() {
     assert_eq!((on_devices(&timeline).len(), timeline.lost()), (0, 0), "{}", timeline.remark());
     drop((program, engine));
     assert_eq!(reports(&device), Vec::<String>::new());
+}
+
+/// Programs of one device alone, on a stream of it: there is no executor, and each run is in the trace all the same,
+/// with its nodes, the device's work for each of them, and its end, which is when the device was done.
+#[test]
+fn a_run_that_a_device_carries_alone_is_a_run_with_its_nodes() {
+    const RUNS: usize = 6;
+    for is_recorded in [false, true] {
+        let name = format!("traced-alone{}", u8::from(is_recorded));
+        let (device, engine) = engine(&name, precise(), Mistake::None, 1);
+        let (mut builder, x) = Builder::of("alone", 1);
+        builder.engine = engine.clone();
+        let link = |value, at| builder.named(&format!("link {at}"), &[value], |x| Ok(mix(x)));
+        let last = (0..LENGTH).fold(x[0], link);
+        builder.output(last);
+        builder.graph.set_input_engine(0, Some(engine.clone())).unwrap();
+        builder.graph.set_output_engine(0, Some(engine.clone())).unwrap();
+        let options = CompileOptions { without_segments: !is_recorded, ..CompileOptions::default() };
+        let program = Program::compile(&builder.graph, vec![cpu(), engine.clone()], &options).unwrap();
+        let line = stream_of(&engine);
+        let (input, output) = (number(&engine, Some(&line), 3), [number(&engine, Some(&line), 0)]);
+        let of_engine = Filter::Engine(Arc::as_ptr(engine.account()).addr());
+        let filter = if is_recorded { of_engine } else { Filter::Program(program.identity()) };
+        let settings = Settings { filter, keeps: None, keeps_last: false, records: 1 << 12, threads: 64 };
+        let trace = Trace::start(settings).unwrap();
+        for at in 0..RUNS {
+            run_on(&program, Some(&line), vec![input.clone()], &output, &RunOptions::default()).unwrap();
+            // Some runs are issued while the one before is under way, others behind it.
+            if at % 2 == 0 {
+                line.synchronize(u64::MAX).unwrap();
+            }
+        }
+        line.synchronize(u64::MAX).unwrap();
+        trace.stop();
+        let timeline = trace.timeline().unwrap();
+        assert_eq!(fact(&program, "direct_runs"), RUNS);
+        assert_eq!((timeline.lost(), timeline.cut, timeline.runs.len()), (0, 0, RUNS), "{}", timeline.remark());
+        let mut replayed = 0;
+        for run in &timeline.runs {
+            let of_run = |event| {
+                let spans = timeline.spans.iter().filter(move |span| (span.event, span.frame) == (event, run.frame));
+                let mut names: Vec<_> = spans.map(|span| timeline.name(span.label).into_owned()).collect();
+                names.sort();
+                names
+            };
+            let links: Vec<_> = (0..LENGTH).map(|at| format!("link {at}")).collect();
+            let (nodes, pieces) = (of_run(TraceEvent::Node), of_run(TraceEvent::Device));
+            assert_eq!(of_run(TraceEvent::Stay), ["alone"]);
+            if is_recorded {
+                // A segment is one node. Its first run issues one by one, and later ones submit a recording.
+                assert_eq!(nodes.len(), 1, "{nodes:?}");
+                assert!(pieces == links || pieces == nodes, "{pieces:?} of {nodes:?}");
+                replayed += usize::from(pieces == nodes);
+            } else {
+                assert_eq!((&nodes, &pieces), (&links, &links));
+            }
+            let last = timeline.spans.iter().filter(|span| span.frame == run.frame).max_by_key(|span| span.end_ns);
+            let last = last.unwrap();
+            let is_devices = last.event == TraceEvent::Device;
+            assert!(run.end_ns == last.end_ns || run.end_ns > last.end_ns && !is_devices, "{run:?}, {last:?}");
+            assert!(run.end_ns - run.begin_ns >= LENGTH as u64 * (KERNEL_NS - 2000), "{run:?}");
+            let told = analysis_of(&timeline, run.frame).unwrap().expect("a run whose records are all there");
+            assert_eq!((told.shares.sum(), told.threads), (told.wall_ns(), 1));
+            assert_eq!(PathPart::ALL.iter().map(|&part| told.on_path(part)).sum::<u64>(), told.wall_ns());
+            assert!(told.on_path(PathPart::Device) > 0, "{:?}", told.path);
+        }
+        assert_eq!(replayed, if is_recorded { RUNS - 1 } else { 0 });
+        let mut json = String::new();
+        let mut collect = |bytes: &[u8]| {
+            json.push_str(str::from_utf8(bytes).unwrap());
+            Ok(())
+        };
+        trace.write(TraceFormat::Json, &mut collect).unwrap();
+        let links = format!("\"what\":\"link 0\",\"count\":{}", RUNS - replayed);
+        assert!(json.contains(&format!("\"runs\":{RUNS},")) && json.contains(&links), "{json}");
+        drop((input, output, line, program, engine));
+        assert_eq!(reports(&device), Vec::<String>::new());
+    }
 }
 
 /// A loop on a device: its work is the run's, whoever decides on the next iteration. The host issues each iteration.

@@ -301,7 +301,7 @@ fn a_profile_has_the_sums_of_the_spans() {
             .into_iter()
             .map(|one| strings[number(&fields(one), 1).unwrap() as usize].clone())
             .collect();
-        assert_eq!(types, ["work", "count", "waited"]);
+        assert_eq!(types, ["work", "count", "waited", "waiting"]);
         assert_eq!(strings[number(&profile, 14).unwrap() as usize], "work");
         let functions: HashMap<u64, String> = all(&profile, 5)
             .into_iter()
@@ -321,18 +321,35 @@ fn a_profile_has_the_sums_of_the_spans() {
             }
             numbers
         };
+        let label = |sample: &[(u64, Value<'_>)], key: &str| {
+            let labels = all(sample, 3).into_iter().map(fields);
+            let of = |one: &[(u64, Value<'_>)], field| &strings[number(one, field).unwrap() as usize];
+            labels.into_iter().find(|one| of(one, 1) == key).map(|one| of(&one, 2).clone())
+        };
         let (mut work, mut counts, mut waited) = (0, HashMap::new(), 0);
+        let mut causes: HashMap<String, u64> = HashMap::new();
         for sample in all(&profile, 2).into_iter().map(fields) {
             let (stack, values) = (packed(&sample, 1), packed(&sample, 2));
             *counts.entry(functions[&locations[&stack[0]]].clone()).or_insert(0) += values[1];
             work += values[0];
             waited += values[2];
+            let cause = label(&sample, "cause");
+            assert!(label(&sample, "thread").is_some() && cause.is_some() == (values[3] > 0));
+            cause.into_iter().for_each(|cause| *causes.entry(cause).or_default() += values[3]);
         }
         let mut expected = HashMap::new();
         for span in &timeline.spans {
             *expected.entry(timeline.name(span.label).into_owned()).or_insert(0) += 1;
         }
+        counts.retain(|_, count| *count > 0);
         assert_eq!(counts, expected);
+        let shares = weir_core::trace::shares(timeline).unwrap();
+        let mut all_causes: HashMap<String, u64> = HashMap::new();
+        for (what, ns) in shares.iter().flat_map(|(_, shares, _)| shares.parts()).filter(|part| part.0 != "in nodes") {
+            *all_causes.entry(what.to_owned()).or_default() += ns;
+        }
+        all_causes.retain(|_, ns| *ns > 0);
+        assert_eq!(causes, all_causes);
         let outer: u64 = timeline.spans.iter().filter(|span| span.depth == 0).map(|span| span.length_ns()).sum();
         assert_eq!(work, outer, "what lies in one another is counted once");
         let ready: u64 =

@@ -8,7 +8,7 @@ mod kit;
 
 use kit::integers::Builder;
 use kit::random::Random;
-use kit::run::{all_pools, on, run};
+use kit::run::{all_pools, cpu, on, run};
 use std::any::Any;
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 use weir_core::base::{Code, Error, Ref};
-use weir_core::graph::{Program, RunOptions, ValueId};
+use weir_core::graph::{CompileOptions, Program, RunOptions, ValueId};
 use weir_core::trace::{
     self, CANCELLED, FAILED, Filter, NO_NUMBER, Settings, Timeline, Trace, TraceEvent, TraceFormat, TraceSpan,
 };
@@ -444,4 +444,58 @@ fn saving_while_threads_write() {
     is_over.store(true, Relaxed);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     assert!(trace.figures().lost > 0 && trace.figures().threads == 4);
+}
+
+/// The statistics of nodes are of the stamps that the trace has. With clocks of their own they would be off by some
+/// tens of nanoseconds a node, which is much of a node that does nothing. The rate of the clock is that of a long node.
+#[test]
+fn statistics_of_a_traced_run_are_the_lengths_of_its_spans() {
+    const RUNS: u64 = 300;
+    let _alone = alone();
+    let (mut builder, x) = Builder::of("measured", 1);
+    let mut values: Vec<ValueId> = (0..6).map(|at| builder.op(&[x[0]], move |x| x[0] ^ at)).collect();
+    let long = builder.named("long", &[x[0]], |x| {
+        let begin = Instant::now();
+        while begin.elapsed().as_micros() < 20 {
+            std::hint::spin_loop();
+        }
+        Ok(x[0])
+    });
+    values.push(long);
+    let sum = builder.sum(&values);
+    builder.output(sum);
+    for pool in all_pools() {
+        for way in 0..4 {
+            let options = CompileOptions { statistics: true, hop_ns: Some(1000), ..CompileOptions::default() };
+            let program = Program::compile(&builder.graph, vec![cpu()], &options).unwrap();
+            let options = match way {
+                0 => on(pool.as_ref()),
+                1 => RunOptions { deterministic: true, ..on(pool.as_ref()) },
+                2 => RunOptions { deadline_ns: 60_000_000_000, ..on(pool.as_ref()) },
+                _ => RunOptions { finish_independent: true, ..on(pool.as_ref()) },
+            };
+            let trace = of_everything();
+            (0..RUNS).for_each(|_| drop(run(&program, &[1], &options).unwrap()));
+            trace.stop();
+            let timeline = trace.timeline().unwrap();
+            let all = (0..program.num_nodes()).map(|node| program.node_stats(node).unwrap()).map(|figures| {
+                let is_of_node =
+                    |span: &&TraceSpan| span.event == TraceEvent::Node && timeline.name(span.label) == *figures.name;
+                let spans = timeline.spans.iter().filter(is_of_node);
+                let (count, ns) = spans.fold((0, 0), |(count, ns), span| (count + 1, ns + span.length_ns()));
+                assert_eq!(count, figures.count, "{figures:?}");
+                (figures, ns as f64)
+            });
+            let all: Vec<_> = all.collect();
+            let (long, ns) = all.iter().find(|(figures, _)| figures.name == "long").unwrap();
+            let rate = long.total_ns as f64 / ns;
+            for (figures, ns) in &all {
+                let off = (figures.total_ns as f64 - rate * ns).abs();
+                assert!(
+                    off <= 2.0 * figures.count as f64 + ns / 200.0,
+                    "{figures:?}, its spans are {ns} ns, way {way}"
+                );
+            }
+        }
+    }
 }

@@ -14,7 +14,8 @@ use weir_core::ffi;
 /// weir's other kernels may be open ([`OPEN`](crate::OPEN)): then the run checks whether they fit.
 ///
 /// Inputs: A; B, unless there are packed `weights`; with [`bias`](Matmul::bias) bias; with [`sum`](Matmul::sum) addend.
-/// Output: C.
+/// Output: C. A B of f32 that is a constant of a graph is packed by compile, once for all kernels of a program with
+/// that constant.
 #[derive(Clone, Debug, Default)]
 pub struct Matmul {
     /// A is given as \[..., K, M\].

@@ -5,6 +5,7 @@ use super::admission::Admission;
 use super::figures::{NodeFigures, NodeStats, Tallies};
 use super::learned::Learned;
 use crate::base::Result;
+use crate::engine::Engine;
 use crate::graph::plan::Plan;
 use crate::kernel::{Frame, RunListener};
 use crate::trace::Explained;
@@ -46,4 +47,7 @@ impl Compiled {
 pub(in crate::graph) trait Frames: Send + Sync {
     /// For one run at a time.
     fn make(&self) -> Result<Arc<Frame>>;
+
+    /// Whether this holds of one of the devices' engines.
+    fn any_engine(&self, is: &dyn Fn(&Engine) -> bool) -> bool;
 }

@@ -1,8 +1,14 @@
-//! A run's part in traces: which traces it is of, and when its nodes became ready.
+//! A run's part in traces: which traces it is of, what explains its records, and when its nodes became ready.
 #![forbid(unsafe_code)]
 
+use super::compiled::Compiled;
+use super::figures::is_measured;
+use crate::engine::Engine;
+use crate::graph::plan::{Body, Plan};
+use crate::memory::heap;
 use crate::sync::OnceLock;
-use crate::trace::{HELPER, NONE, Traces};
+use crate::trace::{Filter, HELPER, NONE, NodeOfTable, Nodes, Traces};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// How a thread came into a run, as in records.
@@ -54,4 +60,79 @@ impl TracedRun {
         let ticks = if ticks > STAMP / 2 { 0 } else { ticks };
         Some((ticks, if from == NOBODY { NONE } else { from as u32 }))
     }
+}
+
+impl Compiled {
+    /// Whether its runs are part of traces with this filter.
+    pub fn is_in(&self, filter: &Filter) -> bool {
+        let any = |is: &dyn Fn(&Engine) -> bool| {
+            let others = || self.frames.as_ref().is_some_and(|frames| frames.any_engine(is));
+            self.plan.engines.iter().any(|engine| is(engine)) || others()
+        };
+        match *filter {
+            Filter::Everything => true,
+            Filter::Domain(domain) => any(&|engine| engine.account().domain().number() == domain),
+            Filter::Engine(own) => any(&|engine| Arc::as_ptr(engine.account()).addr() == own),
+            Filter::Program(program) => self.identity() == program,
+            Filter::Asked => false,
+        }
+    }
+
+    /// The nodes' names. `None` for want of memory.
+    pub fn explanation(&self) -> Option<(String, Nodes)> {
+        let plan = &self.plan;
+        let mut counted_at = heap::filled(plan.len(), "a trace", || None).ok()?;
+        // A loop comes before the loops nested in it.
+        for (index, looped) in plan.loops.iter().enumerate() {
+            for node in looped.first + 1..looped.end {
+                counted_at[node as usize] = Some(plan.counts_at(index, node) as u32);
+            }
+        }
+        let mut nodes = Nodes::default();
+        for node in 0..plan.len() as u32 {
+            let engine = plan.starts_elsewhere(node as usize).then(|| plan.engine_of(node));
+            let named = NodeOfTable {
+                name: plan.name_of(node),
+                counted_at: counted_at[node as usize],
+                engine: engine.as_deref(),
+                is_told: is_told(&plan.bodies[node as usize]),
+            };
+            if !nodes.push(&named) {
+                return None;
+            }
+        }
+        nodes.set_edges(|edge| each_edge(plan, edge)).then(|| (plan.name.clone(), nodes))
+    }
+}
+
+/// All edges of a plan, and what nodes release, from and to. A loop's lead back to its condition.
+fn each_edge(plan: &Plan, edge: &mut dyn FnMut(u32, u32)) {
+    for node in 0..plan.len() {
+        let mut to = |target: u32| edge(node as u32, target);
+        plan.edges(node).iter().chain(plan.guards(node)).for_each(|edge| to(edge.target));
+        plan.started(node).iter().for_each(|start| to(start.edge.target));
+        plan.released(node).iter().for_each(|&target| to(target));
+        let starts = |release, to: &mut dyn FnMut(u32)| {
+            plan.starts(release).iter().for_each(|start| to(start.edge.target));
+        };
+        match plan.bodies[node] {
+            Body::Next(index) => {
+                let again = plan.loops[index as usize].release_condition;
+                plan.releases[again.first as usize..again.end as usize].iter().for_each(|&target| to(target));
+            }
+            // An iteration that is the last retires, and iterations retire in their order.
+            Body::Guard(slot) => starts(plan.slots[slot as usize].retire, &mut to),
+            Body::Retire(index) => {
+                let slots = &plan.overlaps[plan.slots[index as usize].overlap as usize].slots;
+                let next = if index + 1 == slots.end { slots.start } else { index + 1 };
+                starts(plan.slots[next as usize].retire, &mut to);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether a node is told of when it has run: all but those that only lead to others.
+pub(in crate::graph) fn is_told(body: &Body) -> bool {
+    is_measured(body) || matches!(body, Body::Move(_))
 }

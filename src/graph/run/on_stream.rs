@@ -11,6 +11,7 @@ use super::queued_run::not_begun;
 use crate::base::{Error, Ref, Result};
 use crate::device::{DeviceEvent, DeviceStream, Reached, Then};
 use crate::engine::{Stream, Tensor};
+use crate::graph::carry::compiled::Compiled;
 use crate::graph::carry::device::direct::{Direct, FrameHold};
 use crate::memory::heap;
 use crate::stream::{Notice, Queue, QueueWork};
@@ -55,6 +56,9 @@ impl Reached for DirectNotice {
 #[derive(Default)]
 pub(in crate::graph) struct DirectRun(Mutex<DirectRunState>);
 
+/// The stream that a run goes to, and what its program is.
+type Way<'a> = (&'a dyn DeviceStream, &'a Compiled);
+
 #[derive(Default)]
 struct DirectRunState {
     program: Option<Arc<dyn Keeps<DirectRun>>>,
@@ -69,14 +73,14 @@ impl DirectRunState {
     fn given(
         &mut self,
         queue: &Queue,
-        give: impl FnOnce(&Direct, &dyn DeviceStream, &[Option<Ref<Tensor>>], &mut FrameHold) -> Result<()>,
+        give: impl FnOnce(&Direct, Way<'_>, &[Option<Ref<Tensor>>], &mut FrameHold) -> Result<()>,
     ) -> Result<()> {
         let DirectRunState { program, tensors, hold, .. } = self;
         let direct = program.as_ref().and_then(|program| Some((program, program.runs().devices.direct.as_ref()?)));
         let (Some((program, direct)), Some(line)) = (direct, queue.device_queue()) else {
             return Err(Error::internal("a run on a stream that is not its engine's"));
         };
-        let given = give(direct, line.stream(), tensors, hold);
+        let given = give(direct, (line.stream(), &program.runs().compiled), tensors, hold);
         given.map_err(|error| error.within(format_args!("program '{}'", program.runs().plan().name)))
     }
 
@@ -163,14 +167,15 @@ impl QueueWork for DirectRun {
     }
 
     fn capture(&self, queue: &Arc<Queue>) -> Result<()> {
-        self.0.lock().given(queue, |direct, stream, tensors, hold| direct.capture(stream, tensors, hold))
+        self.0.lock().given(queue, |direct, (stream, _), tensors, hold| direct.capture(stream, tensors, hold))
     }
 
     fn again(&self, queue: &Arc<Queue>) -> Option<Result<()>> {
         let mut held = self.0.lock();
         let DirectRunState { program, tensors, hold, .. } = &mut *held;
         let (program, line) = (program.as_ref()?, queue.device_queue()?);
-        let issued = program.runs().devices.direct.as_ref()?.again(queue, line.stream(), tensors, hold)?;
+        let (runs, stream) = (program.runs(), line.stream());
+        let issued = runs.devices.direct.as_ref()?.again(queue, (stream, &runs.compiled), tensors, hold)?;
         Some(issued.map_err(|error| error.within(format_args!("program '{}'", program.runs().plan().name))))
     }
 
@@ -212,7 +217,7 @@ impl DirectRun {
 
     fn issue(&self, queue: &Arc<Queue>) -> Result<()> {
         let mut held = self.0.lock();
-        let issued = held.given(queue, |direct, stream, tensors, hold| direct.issue(queue, stream, tensors, hold));
+        let issued = held.given(queue, |direct, way, tensors, hold| direct.issue(queue, way, tensors, hold));
         held.told_when_done(queue, issued)
     }
 }

@@ -6,7 +6,7 @@ use crate::base::desc::ANY_DIM;
 use crate::base::{Desc, Error, Result};
 use crate::kernel::vector::conv::{self, Data};
 use crate::kernel::vector::site::MatrixMut;
-use crate::kernel::{EpilogueStep, Kernel, KernelContext, OtherShape, Outputs};
+use crate::kernel::{EpilogueStep, Kernel, KernelContext, OtherShape, Outputs, PreparedForms};
 use crate::memory::Bytes;
 use crate::ops::weir_binary_op_value::WEIR_BINARY_ADD;
 use crate::ops::windows::MAX_STEP;
@@ -49,7 +49,12 @@ impl BuiltinOperation for Builtin<Conv> {
         Some(Arc::new(self.with_operator(operator)))
     }
 
-    fn prepared(&self, inputs: &[Desc], constants: &[Option<Bytes<'_>>]) -> Result<Option<Self>> {
+    fn prepared(
+        &self,
+        inputs: &[Desc],
+        constants: &[Option<Bytes<'_>>],
+        _: &mut PreparedForms,
+    ) -> Result<Option<Self>> {
         let Some(weights) = constants[1] else { return Ok(None) };
         let weights = &weights.read::<f32>()[..elements(&inputs[1])];
         let (mut x, axes) = (inputs[0], 2..inputs[0].shape().len());

@@ -5,10 +5,11 @@ use super::{Builtin, BuiltinOperation, LEAST_NS, elements, input};
 use crate::base::desc::ANY_DIM;
 use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::vector::int8::{Int8Filters, Int8Weights, Int8Windows, Scaled, Store};
-use crate::kernel::{KernelContext, Outputs};
+use crate::kernel::{KernelContext, Outputs, PreparedForms};
 use crate::memory::Bytes;
 use crate::ops::windows::MAX_STEP;
 use crate::ops::{ConvInt8, Operator};
+use std::sync::Arc;
 
 impl Builtin<ConvInt8> {
     /// The sizes for these inputs, or the reason why they do not fit.
@@ -43,14 +44,19 @@ impl BuiltinOperation for Builtin<ConvInt8> {
         self.sizes(inputs).map_or(0, |sizes| sizes.scratch_bytes(self.isa, self.filters()))
     }
 
-    fn prepared(&self, inputs: &[Desc], constants: &[Option<Bytes<'_>>]) -> Result<Option<Self>> {
+    fn prepared(
+        &self,
+        inputs: &[Desc],
+        constants: &[Option<Bytes<'_>>],
+        _: &mut PreparedForms,
+    ) -> Result<Option<Self>> {
         let Some(weights) = constants[1] else { return Ok(None) };
         let (mut x, axes) = (inputs[0], 2..inputs[0].shape().len());
         x.dims[axes].iter_mut().filter(|dim| **dim == ANY_DIM).for_each(|dim| *dim = MAX_STEP);
         (x.dims[0], x.dims[1]) = (1, inputs[1].dims[1] * self.groups);
         let weights = &weights.read_bytes()[..elements(&inputs[1])];
         let filters = self.sizes(&[x, inputs[1]])?.packed(self.isa, weights)?;
-        Ok(filters.map(|filters| self.keeping(filters)))
+        Ok(filters.map(|filters| self.keeping(Arc::new(filters))))
     }
 
     fn cost_ns(&self, inputs: &[Desc], _output: &Desc) -> u64 {

@@ -2,7 +2,7 @@
 
 use super::{BuiltinOperation, Packed};
 use crate::base::{Desc, Ref, Result, dtype};
-use crate::kernel::{Kernel, KernelContext, NEVER, Outputs, Scratch};
+use crate::kernel::{Kernel, KernelContext, NEVER, Outputs, PreparedForms, Scratch};
 use crate::memory::{AlignedBuffer, View};
 use crate::threadpool::{ThreadPool, ThreadPoolOptions};
 use std::sync::Arc;
@@ -95,7 +95,7 @@ pub fn prepared<K: BuiltinOperation>(kernel: &K, inputs: &[WordTensor], constant
         // SAFETY: the tensors live as long as the views, and nobody writes them.
         .map(|i| constants.contains(&i).then(|| unsafe { views[i].as_bytes() }))
         .collect();
-    kernel.prepared(&descs, &constants).unwrap()
+    kernel.prepared(&descs, &constants, &mut PreparedForms::default()).unwrap()
 }
 
 /// Runs `body` as a call's computation; returns the outputs.

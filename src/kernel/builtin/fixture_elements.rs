@@ -4,7 +4,7 @@ use super::fixture::pools;
 use super::*;
 use crate::base::{Ref, Result, dtype};
 use crate::kernel::vector::convert::Stored;
-use crate::kernel::{Kernel, NEVER, Scratch};
+use crate::kernel::{Kernel, NEVER, PreparedForms, Scratch};
 use crate::memory::{AlignedBuffer, Bf16, Bool, Bytes, Element, F16, View};
 use crate::threadpool::ThreadPool;
 
@@ -139,7 +139,7 @@ pub fn prepared<K: BuiltinOperation>(kernel: &K, inputs: &[&TypedTensor], consta
     // SAFETY: the tensors live as long as the views, and nobody writes them.
     let constant = |i: usize| constants.contains(&i).then(|| unsafe { views[i].as_bytes() });
     let constants: Vec<_> = (0..views.len()).map(constant).collect();
-    kernel.prepared(&descs, &constants).unwrap()
+    kernel.prepared(&descs, &constants, &mut PreparedForms::default()).unwrap()
 }
 
 /// The result, which is the same on all pools, and in the memory of each input that it fits.

@@ -1,6 +1,7 @@
 //! Matrix product.
 #![forbid(unsafe_code)]
 
+use super::packed::Packed;
 use super::{Builtin, BuiltinOperation, LEAST_NS, elements, input};
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Result, dtype};
@@ -10,9 +11,10 @@ use crate::kernel::vector::finish::ProductEpilogue;
 use crate::kernel::vector::gemm::{self, GemmBatch, GemmShape, OperandB, Operands};
 use crate::kernel::vector::halves;
 use crate::kernel::vector::micro::Scale;
+use crate::kernel::vector::panels::Panels;
 use crate::kernel::vector::site::{Matrix, MatrixMut};
-use crate::kernel::{EpilogueStep, Kernel, KernelContext, OtherShape, Outputs};
-use crate::memory::{Bf16, BytesMut, F16};
+use crate::kernel::{EpilogueStep, Kernel, KernelContext, OtherShape, Outputs, PreparedForms};
+use crate::memory::{Bf16, Bytes, BytesMut, F16};
 use crate::ops::Activation;
 use crate::ops::matmul::{Matmul, leading, sides};
 use crate::ops::weir_binary_op_value::WEIR_BINARY_ADD;
@@ -129,6 +131,28 @@ impl BuiltinOperation for Builtin<Matmul> {
         Some(Arc::new(self.with_operator(operator)))
     }
 
+    /// Panels of a B of f32, if it is one for all products: they are read in one sweep, where rows of B far apart, and
+    /// more so a transposed B, keep the processor from what the memory could give. 16-bit floats would double.
+    fn prepared(
+        &self,
+        inputs: &[Desc],
+        constants: &[Option<Bytes<'_>>],
+        forms: &mut PreparedForms,
+    ) -> Result<Option<Self>> {
+        let (None, &[_, Some(constant), ..]) = (&self.weights, constants) else { return Ok(None) };
+        let b = &inputs[1];
+        if self.element(&inputs[0]) != dtype::F32 || matrices(b) != 1 {
+            return Ok(None);
+        }
+        let (k, n) = sides(b, self.transpose_b);
+        let [k, n] = [k, n].map(|side| side as usize);
+        let panels = forms.get(constant, [k, n, self.transpose_b.into()], || {
+            let (rows, columns) = if self.transpose_b { (n, k) } else { (k, n) };
+            Panels::new(Matrix::dense(constant.read(), rows, columns), k, n, self.transpose_b)
+        })?;
+        Ok(Some(self.keeping(panels)))
+    }
+
     fn scratch_bytes(&self, inputs: &[Desc], output: &Desc) -> usize {
         let plan = self.plan(inputs, output);
         match self.element(&inputs[0]) {
@@ -161,13 +185,14 @@ impl BuiltinOperation for Builtin<Matmul> {
             _ => {}
         }
         let GemmShape { m, n, k, transpose_a, transpose_b } = plan.shape;
+        let panels = self.weights.as_deref().map(Packed::f32_panels).or_else(|| self.kept());
         let bias = self.bias.then(|| input(context, self.operands()));
         let addend = self.sum.then(|| input(context, self.num_inputs() - 1));
         let dense = |data, transposed, rows, columns| {
             if transposed { Matrix::dense(data, columns, rows) } else { Matrix::dense(data, rows, columns) }
         };
         let a = input(context, 0);
-        let b = if self.weights.is_none() { input(context, 1) } else { &[] };
+        let b = if panels.is_none() { input(context, 1) } else { &[] };
         let c = MatrixMut::output(output, plan.count * m, n);
         let operands = |number: usize| {
             let (of_a, of_b) = plan.offsets(number);
@@ -179,8 +204,8 @@ impl BuiltinOperation for Builtin<Matmul> {
             };
             Operands {
                 a: dense(&a[of_a..], transpose_a, m, k),
-                b: match &self.weights {
-                    Some(weights) => OperandB::Panels(weights.f32_panels()),
+                b: match panels {
+                    Some(panels) => OperandB::Panels(panels),
                     None => OperandB::Matrix(dense(&b[of_b..], transpose_b, k, n)),
                 },
                 finish,

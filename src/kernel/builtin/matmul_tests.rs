@@ -1,6 +1,6 @@
 //! Matrix products with leading dimensions, epilogues, and packed weights.
 
-use super::fixture::{WordTensor, check_pools, packed, refusal, run};
+use super::fixture::{WordTensor, check_pools, packed, prepared, refusal, run};
 use super::{Builtin, Packed};
 use crate::base::{Desc, dtype};
 use crate::kernel::vector::activation::Activation;
@@ -82,6 +82,13 @@ fn check(kernel: &Builtin<Matmul>, a: &[i64], b: &[i64], want: &[i64]) {
         }
     }
     check_pools(kernel, &inputs);
+    let one_b = b.desc.shape()[..b.desc.shape().len() - 2].iter().all(|&dim| dim == 1);
+    let prepared = prepared(kernel, &inputs, &[1]);
+    assert_eq!(prepared.is_some(), one_b, "{kernel:?} {want:?}: one matrix for all products is packed");
+    if let Some(prepared) = prepared {
+        assert_eq!(run(&prepared, &inputs).bits(), c.bits(), "{kernel:?} {want:?}: B is a constant");
+        check_pools(&prepared, &inputs);
+    }
 }
 
 #[test]

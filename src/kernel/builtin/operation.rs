@@ -11,7 +11,7 @@ use crate::base::{Desc, Error, Result, dtype};
 use crate::device::Relation;
 use crate::kernel::vector::conv::PackedFilters;
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::{EpilogueStep, Kernel, KernelContext, Outputs};
+use crate::kernel::{EpilogueStep, Kernel, KernelContext, Outputs, PreparedForms};
 use crate::memory::Bytes;
 use crate::ops::Operator;
 use std::any::Any;
@@ -51,8 +51,8 @@ impl<O: Operator> Builtin<O> {
     }
 
     /// The same operator with what was made of weights for it.
-    pub(super) fn keeping<T: Any + Send + Sync>(&self, made: T) -> Builtin<O> {
-        Builtin { kept: Some(Arc::new(made)), ..self.clone() }
+    pub(super) fn keeping<T: Any + Send + Sync>(&self, made: Arc<T>) -> Builtin<O> {
+        Builtin { kept: Some(made), ..self.clone() }
     }
 
     /// The kept form of the weights, if there is one.
@@ -107,7 +107,12 @@ pub trait BuiltinOperation: Send + Sync {
     }
 
     /// The same operator with what it prepares of inputs that are the same in each call.
-    fn prepared(&self, _inputs: &[Desc], _constants: &[Option<Bytes<'_>>]) -> Result<Option<Self>>
+    fn prepared(
+        &self,
+        _inputs: &[Desc],
+        _constants: &[Option<Bytes<'_>>],
+        _forms: &mut PreparedForms,
+    ) -> Result<Option<Self>>
     where
         Self: Sized,
     {
@@ -171,8 +176,13 @@ where
         BuiltinOperation::with_epilogue(self, step, inputs)
     }
 
-    fn prepared(&self, inputs: &[Desc], constants: &[Option<Bytes<'_>>]) -> Result<Option<Arc<dyn Kernel>>> {
-        let prepared = BuiltinOperation::prepared(self, inputs, constants)?;
+    fn prepared(
+        &self,
+        inputs: &[Desc],
+        constants: &[Option<Bytes<'_>>],
+        forms: &mut PreparedForms,
+    ) -> Result<Option<Arc<dyn Kernel>>> {
+        let prepared = BuiltinOperation::prepared(self, inputs, constants, forms)?;
         Ok(prepared.map(|kernel| Arc::new(kernel) as Arc<dyn Kernel>))
     }
 

@@ -8,10 +8,11 @@ use crate::kernel::vector::recurrent::{
     self, RecurrentCell, RecurrentWeights, SequenceInputs, SequenceOutputs, SequenceShape, SequenceWeights,
 };
 use crate::kernel::vector::site::MatrixMut;
-use crate::kernel::{KernelContext, Outputs};
+use crate::kernel::{KernelContext, Outputs, PreparedForms};
 use crate::memory::Bytes;
 use crate::ops::weir_sequence_direction_value::*;
 use crate::ops::{GruSequence, LstmSequence, Operator, Sequence, SequenceDims};
+use std::sync::Arc;
 
 /// An operator over sequences.
 trait Recurrent: Operator {
@@ -82,7 +83,7 @@ fn packed<O: Recurrent>(
         return Ok(None);
     }
     let [w, r] = [(w, 1), (r, 2)].map(|(weights, i)| &weights.read::<f32>()[..elements(&inputs[i])]);
-    Ok(Some(kernel.keeping(RecurrentWeights::new(kernel.isa, &shape, w, r)?)))
+    Ok(Some(kernel.keeping(Arc::new(RecurrentWeights::new(kernel.isa, &shape, w, r)?))))
 }
 
 fn scratch<O: Recurrent>(kernel: &Builtin<O>, inputs: &[Desc]) -> usize {
@@ -139,7 +140,12 @@ impl BuiltinOperation for Builtin<LstmSequence> {
         scratch(self, inputs)
     }
 
-    fn prepared(&self, inputs: &[Desc], constants: &[Option<Bytes<'_>>]) -> Result<Option<Self>> {
+    fn prepared(
+        &self,
+        inputs: &[Desc],
+        constants: &[Option<Bytes<'_>>],
+        _: &mut PreparedForms,
+    ) -> Result<Option<Self>> {
         packed(self, inputs, constants)
     }
 
@@ -157,7 +163,12 @@ impl BuiltinOperation for Builtin<GruSequence> {
         scratch(self, inputs)
     }
 
-    fn prepared(&self, inputs: &[Desc], constants: &[Option<Bytes<'_>>]) -> Result<Option<Self>> {
+    fn prepared(
+        &self,
+        inputs: &[Desc],
+        constants: &[Option<Bytes<'_>>],
+        _: &mut PreparedForms,
+    ) -> Result<Option<Self>> {
         packed(self, inputs, constants)
     }
 

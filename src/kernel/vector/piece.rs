@@ -96,11 +96,18 @@ impl GemmPiece<'_> {
                 } else {
                     // Later pieces may need the rest of this block.
                     let kept = (count < tiles_down && self.cut.keeps).then(|| self.number * self.cut.across + block);
-                    parts(&columns, self.cut.block_columns).for_each(|columns| self.block(&rows, &columns, kept));
+                    parts(&columns, self.block_columns(&rows)).for_each(|columns| self.block(&rows, &columns, kept));
                 }
             }
             tile += count * blocks;
         }
+    }
+
+    /// Columns that are processed together. Packed weights that the rows need once are read from one end to the other.
+    fn block_columns(&self, rows: &Range<usize>) -> usize {
+        let once = rows.len() <= self.micro.rows_of(self.micro.width);
+        let is_packed = matches!(self.operands.b, OperandB::Panels(_));
+        if is_packed && once { usize::MAX } else { self.cut.block_columns }
     }
 
     /// B, if there are so few rows that it is read in place, in long runs.
@@ -364,7 +371,7 @@ impl GemmPiece<'_> {
 
 /// Divides a range into as few parts of at most `most` as possible, of about the same size, and multiples of `unit`
 /// except for the last.
-fn evenly(range: &Range<usize>, most: usize, unit: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+pub(super) fn evenly(range: &Range<usize>, most: usize, unit: usize) -> impl Iterator<Item = Range<usize>> + use<> {
     let Range { start, end } = *range;
     let units = (end - start).div_ceil(unit);
     let parts = units.div_ceil(most / unit);
@@ -379,5 +386,5 @@ fn evenly(range: &Range<usize>, most: usize, unit: usize) -> impl Iterator<Item 
 /// Divides a range into parts of `size`, the last one possibly smaller.
 fn parts(range: &Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> + use<> {
     let end = range.end;
-    range.clone().step_by(size).map(move |begin| begin..(begin + size).min(end))
+    range.clone().step_by(size).map(move |begin| begin..begin.saturating_add(size).min(end))
 }

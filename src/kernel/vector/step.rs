@@ -65,6 +65,8 @@ pub enum From {
     Place,
     /// In place, and copied to a panel with this distance between rows; partial registers are padded with zeros.
     Copy(*mut f32, usize),
+    /// In place, in whole registers: row k begins at this place of k.
+    Places(*const usize),
 }
 
 /// A K block of a product.

@@ -24,6 +24,7 @@ const AHEAD: usize = 16;
 const PANEL: u8 = 0;
 const PLACE: u8 = 1;
 const COPY: u8 = 2;
+const PLACES: u8 = 3;
 
 type Function = unsafe fn(&MicroTile);
 
@@ -50,7 +51,12 @@ macro_rules! functions {
         ])
     };
     ($name:ident: $rows:tt) => {
-        [table!($name, PANEL, $rows), table!($name, PLACE, $rows), table!($name, COPY, $rows)]
+        [
+            table!($name, PANEL, $rows),
+            table!($name, PLACE, $rows),
+            table!($name, COPY, $rows),
+            table!($name, PLACES, $rows),
+        ]
     };
 }
 
@@ -62,7 +68,7 @@ pub struct Tiles {
     /// Maximum rows of a tile, by registers of columns: the accumulators that fit beside B's registers and one of A's.
     rows: &'static [usize],
     /// By how B is read, registers of columns, and rows.
-    functions: [&'static [[Function; MOST_ROWS]]; 3],
+    functions: [&'static [[Function; MOST_ROWS]]; 4],
 }
 
 /// With 32 registers, and with 16.
@@ -96,7 +102,7 @@ impl Tiles {
             unsafe { run::<Four, R, W, FROM>(tile, finish::<Four>) }
         }
         use super::lanes::four::Four;
-        static PLAIN: [[[Function; MOST_ROWS]; 2]; 3] = functions!(plain, 16);
+        static PLAIN: [[[Function; MOST_ROWS]; 2]; 4] = functions!(plain, 16);
         Tiles { lanes: Four::LANES, rows: &ROWS_OF_16, functions: PLAIN.each_ref().map(|f| &f[..]) }
     }
 
@@ -126,6 +132,7 @@ impl Tiles {
             From::Panel => PANEL,
             From::Place => PLACE,
             From::Copy(..) => COPY,
+            From::Places(_) => PLACES,
         };
         // SAFETY: passed on; the processor has the level, and the rows and the columns were compared.
         unsafe { self.functions[from as usize][registers - 1][tile.rows - 1](tile) }
@@ -133,17 +140,17 @@ impl Tiles {
 }
 
 #[cfg(target_arch = "x86_64")]
-static AVX512: [[[Function; MOST_ROWS]; 4]; 3] = functions!(avx512, 32);
+static AVX512: [[[Function; MOST_ROWS]; 4]; 4] = functions!(avx512, 32);
 #[cfg(target_arch = "x86_64")]
-static AVX2: [[[Function; MOST_ROWS]; 2]; 3] = functions!(avx2, 16);
+static AVX2: [[[Function; MOST_ROWS]; 2]; 4] = functions!(avx2, 16);
 #[cfg(target_arch = "aarch64")]
 const BASELINE_ROWS: [usize; 4] = ROWS_OF_32;
 #[cfg(target_arch = "aarch64")]
-static BASELINE: [[[Function; MOST_ROWS]; 4]; 3] = functions!(baseline, 32);
+static BASELINE: [[[Function; MOST_ROWS]; 4]; 4] = functions!(baseline, 32);
 #[cfg(not(target_arch = "aarch64"))]
 const BASELINE_ROWS: [usize; 2] = ROWS_OF_16;
 #[cfg(not(target_arch = "aarch64"))]
-static BASELINE: [[[Function; MOST_ROWS]; 2]; 3] = functions!(baseline, 16);
+static BASELINE: [[[Function; MOST_ROWS]; 2]; 4] = functions!(baseline, 16);
 
 /// # Safety
 /// As `compute`, with R rows and W registers of columns.
@@ -179,11 +186,13 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
         From::Copy(panel, pitch) => (panel, pitch),
         _ => (std::ptr::null_mut(), 0),
     };
+    let mut places = if let From::Places(places) = tile.from { places } else { std::ptr::null() };
     let last = columns - (W - 1) * V::LANES;
     // SAFETY: rows, columns and steps of the tile.
     unsafe {
         let mut sums = [[V::splat(0.0); W]; R];
-        if scale.beta != 0.0 {
+        // Sums over places are short: what comes from far away would not be there when they end.
+        if FROM == PLACES || scale.beta != 0.0 {
             for r in 0..R {
                 for column in (0..W * V::LANES).step_by(LINE) {
                     ask_to_write(c.wrapping_add(r * c_stride + column));
@@ -194,19 +203,23 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
         let mut left = depth;
         while left >= STEPS {
             for step in 0..STEPS {
+                let row = if FROM == PLACES { of_b.add(*places.add(step)) } else { of_b.add(step * b.depth) };
                 let to = panel.wrapping_add(step * pitch);
-                one::<V, R, W, FROM>(tile, last, of_a.add(step * a.depth), of_b.add(step * b.depth), to, &mut sums);
+                one::<V, R, W, FROM>(tile, last, of_a.add(step * a.depth), row, to, &mut sums);
             }
             // Not used behind the last row.
             of_a = of_a.wrapping_add(STEPS * a.depth);
             of_b = of_b.wrapping_add(STEPS * b.depth);
+            places = places.wrapping_add(STEPS);
             panel = panel.wrapping_add(STEPS * pitch);
             left -= STEPS;
         }
         while left > 0 {
-            one::<V, R, W, FROM>(tile, last, of_a, of_b, panel, &mut sums);
+            let row = if FROM == PLACES { of_b.add(*places) } else { of_b };
+            one::<V, R, W, FROM>(tile, last, of_a, row, panel, &mut sums);
             of_a = of_a.wrapping_add(a.depth);
             of_b = of_b.wrapping_add(b.depth);
+            places = places.wrapping_add(1);
             panel = panel.wrapping_add(pitch);
             left -= 1;
         }
@@ -287,10 +300,11 @@ unsafe fn one<V: Vector, const R: usize, const W: usize, const FROM: u8>(
                 ask_to_read(of_b.wrapping_add(AHEAD * tile.b.depth + column));
             }
         }
+        let in_place = FROM == PLACE || FROM == COPY;
         let mut row = [V::splat(0.0); W];
         for (w, lanes) in row.iter_mut().enumerate() {
             let from = of_b.add(w * V::LANES);
-            *lanes = if FROM != PANEL && w + 1 == W { V::load_first(from, last) } else { V::load(from) };
+            *lanes = if in_place && w + 1 == W { V::load_first(from, last) } else { V::load(from) };
         }
         if FROM == COPY {
             for (w, lanes) in row.into_iter().enumerate() {

@@ -25,6 +25,7 @@
 //! cleared since (`Queue::epoch`), and for all streams once a run behind the copy is known to have ended well.
 
 use super::device_frame::{EngineNeeds, FrameUse};
+use super::direct_tape::DirectTape;
 use super::frame_stream::of;
 use super::frames::{DeviceFrames, RunFrame};
 use super::kernels::Upload;
@@ -34,9 +35,12 @@ use crate::base::{Code, Error, Ref, Result};
 use crate::device::{DeviceEvent, DeviceStream, DeviceStreamAttr, HostAddress, Location, PreparedLaunch, Transfer};
 use crate::engine::{Engine, Tensor};
 use crate::graph::build::contents::{Contents, NodeBody, Value};
+use crate::graph::carry::compiled::Compiled;
+use crate::graph::plan::Body;
 use crate::memory::View;
 use crate::stream::Queue;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, OnceLock};
+use crate::trace::{self, NONE};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Weak};
@@ -80,6 +84,8 @@ pub(in crate::graph) struct Direct {
     /// The number of the engine.
     number: usize,
     parts: Vec<DirectPiece>,
+    /// Their nodes in the plan, for traces.
+    nodes: OnceLock<Box<[u32]>>,
     constants: Vec<(Arc<Upload>, Ref<Tensor>)>,
     has_issuers: bool,
     /// There are branches or loops.
@@ -170,6 +176,15 @@ impl Drop for FrameHold {
     }
 }
 
+/// Issues a piece, and notes it in a traced run.
+#[inline]
+fn noted(tape: Option<&DirectTape<'_>>, number: usize, issue: impl FnOnce() -> Result<()>) -> Result<()> {
+    match tape {
+        None => issue(),
+        Some(tape) => tape.piece(number, issue),
+    }
+}
+
 impl DeviceNodes {
     /// The issuer of runs, if the program is one engine's alone.
     pub fn direct(
@@ -244,7 +259,19 @@ impl DeviceNodes {
         let has_issuers = self.pieces.iter().any(PieceNode::has_issuer);
         let has_control = parts.iter().any(|part| part.control().is_some());
         let (engine, is_tried, trial) = (Ref::clone(home), AtomicBool::new(false), Mutex::default());
-        Ok(Direct { shared, engine, number, parts, constants, has_issuers, has_control, is_tried, trial, frames })
+        Ok(Direct {
+            shared,
+            engine,
+            number,
+            parts,
+            nodes: OnceLock::new(),
+            constants,
+            has_issuers,
+            has_control,
+            is_tried,
+            trial,
+            frames,
+        })
     }
 }
 
@@ -287,12 +314,29 @@ impl Direct {
         }
     }
 
+    /// The records of a run; `None` if none wants it.
+    #[inline]
+    fn tape<'a>(&'a self, compiled: &'a Compiled) -> Option<DirectTape<'a>> {
+        if !trace::is_on() {
+            return None;
+        }
+        let nodes = self.nodes.get_or_init(|| {
+            let address = |node: u32| Arc::as_ptr(compiled.plan.kernel(node)).cast::<()>();
+            let is_kernel =
+                |node: &u32| matches!(compiled.plan.bodies[*node as usize], Body::Kernel(_) | Body::Async(_));
+            let all = (0..compiled.plan.len() as u32).filter(is_kernel);
+            let nodes: HashMap<*const (), u32> = all.map(|node| (address(node), node)).collect();
+            self.parts.iter().map(|part| nodes.get(&part.piece.address()).copied().unwrap_or(NONE)).collect()
+        });
+        DirectTape::open(compiled, nodes, self.shared.counts.direct.load(Relaxed))
+    }
+
     /// Issues a run to a stream. The caller holds the drain lock of its queue. `hold` keeps the run's hold on a frame,
     /// even on failure.
     pub fn issue(
         &self,
         queue: &Arc<Queue>,
-        stream: &dyn DeviceStream,
+        (stream, compiled): (&dyn DeviceStream, &Compiled),
         tensors: &[Option<Ref<Tensor>>],
         hold: &mut FrameHold,
     ) -> Result<()> {
@@ -316,7 +360,9 @@ impl Direct {
                 before = Some(made);
                 continue;
             }
-            let issued = self.issue_in(&frame, &mut state, (queue, stream), tensors, hold);
+            let tape = self.tape(compiled);
+            let issued = self.issue_in(&frame, &mut state, (queue, stream, tape.as_ref()), tensors, hold);
+            tape.into_iter().for_each(|tape| tape.close(stream, issued.is_ok()));
             drop(state);
             hold.frame = Some(frame);
             return issued;
@@ -328,7 +374,7 @@ impl Direct {
     pub fn again(
         &self,
         queue: &Queue,
-        stream: &dyn DeviceStream,
+        (stream, compiled): (&dyn DeviceStream, &Compiled),
         tensors: &[Option<Ref<Tensor>>],
         hold: &mut FrameHold,
     ) -> Option<Result<()>> {
@@ -341,27 +387,30 @@ impl Direct {
             return None;
         }
         self.shared.counts.direct.fetch_add(1, Relaxed);
-        if let [part] = &self.parts[..] {
-            if !std::mem::replace(&mut hold.is_prepared, true) {
-                hold.prepared = part.prepare(&frame.frame, stream, tensors, hold.prepared.take());
-            }
-            if let Some(prepared) = &hold.prepared {
-                return Some(part.launch_prepared(stream, &**prepared));
-            }
+        if let [part] = &self.parts[..]
+            && !std::mem::replace(&mut hold.is_prepared, true)
+        {
+            hold.prepared = part.prepare(&frame.frame, stream, tensors, hold.prepared.take());
         }
-        let mut issue = || self.parts.iter().try_for_each(|part| part.issue(&frame.frame, stream, tensors, true));
+        let tape = self.tape(compiled);
+        let mut issue = || match (&self.parts[..], &hold.prepared) {
+            ([part], Some(prepared)) => noted(tape.as_ref(), 0, || part.launch_prepared(stream, &**prepared)),
+            _ => self.issue_parts(&frame.frame, (stream, tape.as_ref()), tensors, true),
+        };
         // One switch of the current device serves all pieces; a single piece makes its own.
-        Some(match self.engine.accelerator().filter(|_| !self.has_issuers && self.parts.len() > 1) {
+        let issued = match self.engine.accelerator().filter(|_| !self.has_issuers && self.parts.len() > 1) {
             Some(accelerator) => accelerator.within(&mut issue),
             None => issue(),
-        })
+        };
+        tape.into_iter().for_each(|tape| tape.close(stream, issued.is_ok()));
+        Some(issued)
     }
 
     fn issue_in(
         &self,
         frame: &DirectFrame,
         state: &mut DirectFrameState,
-        (queue, stream): (&Arc<Queue>, &dyn DeviceStream),
+        (queue, stream, tape): (&Arc<Queue>, &dyn DeviceStream, Option<&DirectTape<'_>>),
         tensors: &[Option<Ref<Tensor>>],
         hold: &mut FrameHold,
     ) -> Result<()> {
@@ -384,7 +433,7 @@ impl Direct {
                 self.copy_constants(&frame.frame, stream)?;
                 state.copied = Some(now);
             }
-            self.parts.iter().try_for_each(|part| part.issue(&frame.frame, stream, tensors, state.has_run))?;
+            self.issue_parts(&frame.frame, (stream, tape), tensors, state.has_run)?;
             state.has_run = true;
             Ok(())
         };
@@ -394,6 +443,18 @@ impl Direct {
         }
         hold.copied = state.copied;
         Ok(())
+    }
+
+    #[inline]
+    fn issue_parts(
+        &self,
+        frame: &RunFrame,
+        (stream, tape): (&dyn DeviceStream, Option<&DirectTape<'_>>),
+        tensors: &[Option<Ref<Tensor>>],
+        has_run: bool,
+    ) -> Result<()> {
+        let mut parts = self.parts.iter().enumerate();
+        parts.try_for_each(|(number, part)| noted(tape, number, || part.issue(frame, stream, tensors, has_run)))
     }
 
     /// Refuses programs whose runs the host cannot capture.

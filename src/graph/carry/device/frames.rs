@@ -26,7 +26,7 @@ use super::replays::{RunCounts, SegmentRecording, ValueWriter};
 use super::timing::{Timed, Timing};
 use crate::base::{Code, Error, Ref, Result};
 use crate::device::{DeviceEvent, Then};
-use crate::engine::Tensor;
+use crate::engine::{Engine, Tensor};
 use crate::graph::carry::compiled::Frames;
 use crate::kernel::{Frame, KernelContext};
 use crate::stream::{Account, Aside};
@@ -128,6 +128,10 @@ impl DeviceFrames {
 }
 
 impl Frames for DeviceFrames {
+    fn any_engine(&self, is: &dyn Fn(&Engine) -> bool) -> bool {
+        self.needs.get().into_iter().flatten().any(|needs| is(&needs.engine))
+    }
+
     fn make(&self) -> Result<Arc<Frame>> {
         // Not under the lock: devices may be slow.
         let frame =

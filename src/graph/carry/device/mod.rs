@@ -3,6 +3,7 @@
 pub(in crate::graph) mod control;
 pub(in crate::graph) mod device_frame;
 pub(in crate::graph) mod direct;
+pub(in crate::graph) mod direct_tape;
 pub(in crate::graph) mod driven;
 pub(in crate::graph) mod frame_stream;
 pub(in crate::graph) mod frames;

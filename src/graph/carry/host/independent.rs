@@ -116,11 +116,13 @@ impl RunState {
                 whole
             }
             body => {
-                let start = now_ns();
-                if let Some(tape) = &poisoned.tape {
-                    tape.begins(node, false);
-                    let _ = tape.stamp();
-                }
+                let start = match &poisoned.tape {
+                    Some(tape) => {
+                        tape.begins(node, false);
+                        tape.stamp()
+                    }
+                    None => now_ns(),
+                };
                 let compute = AssertUnwindSafe(|| match body {
                     Body::Async(call) => self.see_through(call, pool),
                     body => self.compute(body, pool).map(|()| true),

@@ -17,7 +17,7 @@ impl RunState {
         }
         // ORDERING: Relaxed; published to helpers by `open`.
         self.traced.outer.store(around, Relaxed);
-        self.compiled.explained.make_names(&|| self.explanation());
+        self.compiled.explained.make_names(&|| self.compiled.explanation());
         match self.hooked() {
             Some(run) => told.run_begin(&run),
             // There is no memory for the names: nobody is told of this run.

@@ -7,18 +7,13 @@
 
 use crate::base::time::ticks_ns;
 use crate::base::{Code, Result};
-use crate::graph::carry::figures::is_measured;
 use crate::graph::carry::host::run_hooks::RunHooks;
 use crate::graph::carry::orders::{ASKED, TRACED_RUN};
 use crate::graph::carry::state::RunState;
 use crate::graph::carry::traced::Carrier;
-use crate::graph::plan::{Body, Plan};
 use crate::memory::heap;
-use crate::trace::{
-    self, CANCELLED, FAILED, Filter, KNOWN, NodeOfTable, Nodes, Tape, TraceEvent, TraceRecord, Working,
-};
+use crate::trace::{self, CANCELLED, FAILED, KNOWN, Tape, TraceEvent, TraceRecord, Working};
 use std::cell::Cell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 impl RunState {
@@ -32,16 +27,8 @@ impl RunState {
     #[cold]
     pub(in crate::graph) fn begin_trace(&self, run: u64) {
         let asked = if self.cares(ASKED) { self.orders.lock().trace } else { None };
-        let accounts = || self.plan().engines.iter().map(|engine| engine.account());
-        let wants = |filter: &Filter| match *filter {
-            Filter::Everything => true,
-            Filter::Domain(domain) => accounts().any(|account| account.domain().number() == domain),
-            Filter::Engine(engine) => accounts().any(|account| Arc::as_ptr(account).addr() == engine),
-            Filter::Program(program) => self.compiled.identity() == program,
-            Filter::Asked => false,
-        };
         let around = trace::frame_around();
-        if !self.traced.traces.find(asked, &wants) {
+        if !self.traced.traces.find(asked, &|filter| self.compiled.is_in(filter)) {
             return;
         }
         self.begin_hooks(around);
@@ -54,7 +41,7 @@ impl RunState {
         self.care.store(self.care.load(Relaxed) | TRACED_RUN, Relaxed);
         let tape = Tape::open(&self.traced.traces);
         let explained = &self.compiled.explained;
-        tape.explain(explained, &|| self.explanation());
+        tape.explain(explained, &|| self.compiled.explanation());
         tape.note(TraceEvent::RunBegin, |record| {
             TraceRecord { object: explained.number(), other: around, ..record }.with_number(run)
         });
@@ -80,64 +67,6 @@ impl RunState {
             Tape::open(&self.traced.traces).note(event, |record| TraceRecord { object, ..record });
         }
     }
-
-    /// The nodes' names. `None` for want of memory.
-    pub(super) fn explanation(&self) -> Option<(String, Nodes)> {
-        let plan = self.plan();
-        let mut counted_at = heap::filled(plan.len(), "a trace", || None).ok()?;
-        // A loop comes before the loops nested in it.
-        for (index, looped) in plan.loops.iter().enumerate() {
-            for node in looped.first + 1..looped.end {
-                counted_at[node as usize] = Some(plan.counts_at(index, node) as u32);
-            }
-        }
-        let mut nodes = Nodes::default();
-        for node in 0..plan.len() as u32 {
-            let engine = plan.starts_elsewhere(node as usize).then(|| plan.engine_of(node));
-            let named = NodeOfTable {
-                name: plan.name_of(node),
-                counted_at: counted_at[node as usize],
-                engine: engine.as_deref(),
-                is_told: is_told(&plan.bodies[node as usize]),
-            };
-            if !nodes.push(&named) {
-                return None;
-            }
-        }
-        nodes.set_edges(|edge| each_edge(plan, edge)).then(|| (plan.name.clone(), nodes))
-    }
-}
-
-/// All edges of a plan, and what nodes release, from and to. A loop's lead back to its condition.
-fn each_edge(plan: &Plan, edge: &mut dyn FnMut(u32, u32)) {
-    for node in 0..plan.len() {
-        let mut to = |target: u32| edge(node as u32, target);
-        plan.edges(node).iter().chain(plan.guards(node)).for_each(|edge| to(edge.target));
-        plan.started(node).iter().for_each(|start| to(start.edge.target));
-        plan.released(node).iter().for_each(|&target| to(target));
-        let starts = |release, to: &mut dyn FnMut(u32)| {
-            plan.starts(release).iter().for_each(|start| to(start.edge.target));
-        };
-        match plan.bodies[node] {
-            Body::Next(index) => {
-                let again = plan.loops[index as usize].release_condition;
-                plan.releases[again.first as usize..again.end as usize].iter().for_each(|&target| to(target));
-            }
-            // An iteration that is the last retires, and iterations retire in their order.
-            Body::Guard(slot) => starts(plan.slots[slot as usize].retire, &mut to),
-            Body::Retire(index) => {
-                let slots = &plan.overlaps[plan.slots[index as usize].overlap as usize].slots;
-                let next = if index + 1 == slots.end { slots.start } else { index + 1 };
-                starts(plan.slots[next as usize].retire, &mut to);
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Whether a node is told of when it has run: all but those that only lead to others.
-pub(in crate::graph) fn is_told(body: &Body) -> bool {
-    is_measured(body) || matches!(body, Body::Move(_))
 }
 
 /// A thread's tape in a run, from when it comes until it leaves.

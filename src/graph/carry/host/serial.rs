@@ -5,13 +5,14 @@
 //! note the nodes that are left out.
 #![forbid(unsafe_code)]
 
-use super::run_tape::{RunTape, is_told};
+use super::run_tape::RunTape;
 use super::worker::{CAREFUL, FAST, MEASURED, TRACED};
 use crate::base::time::{clock_ns, now_ns};
 use crate::base::tune::Rate;
 use crate::base::{Error, Ref};
 use crate::graph::carry::figures::is_measured;
 use crate::graph::carry::state::RunState;
+use crate::graph::carry::traced::is_told;
 use crate::graph::plan::Body;
 use crate::threadpool::ThreadPool;
 use std::ops::Range;

@@ -11,7 +11,7 @@ use crate::graph::plan::Dynamics;
 use crate::graph::plan::NodeNames;
 use crate::graph::plan::{Absence, Body, Drop, Edge, Loop, Merge, MergeEdge, NO_BIT, Release, Select, Switch};
 use crate::graph::plan::{Overlap, Slot, Start};
-use crate::kernel::{Kernel, Task};
+use crate::kernel::{Kernel, PreparedForms, Task};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -115,6 +115,8 @@ pub(super) struct Flat {
     /// Their kernels, each once, and these by where they are.
     pub distinct: Vec<Arc<dyn Kernel>>,
     pub known: HashIndex,
+    /// The forms of constants that they share.
+    pub prepared: PreparedForms,
     /// Those that complete later: index above, and node.
     pub calls: Vec<(u32, u32)>,
     pub selects: Vec<Select>,

@@ -379,7 +379,7 @@ impl GraphLayout<'_> {
     }
 
     /// The kernel with what it makes of constants.
-    fn prepared(&self, node: &Node, kernel: &Arc<dyn Kernel>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn prepared(&mut self, node: &Node, kernel: &Arc<dyn Kernel>) -> Result<Option<Arc<dyn Kernel>>> {
         let constant = |value: &Value| match &self.graph.nodes[value.0].body {
             NodeBody::Constant(tensor) => Some(fold::elements(tensor)),
             _ => None,
@@ -389,7 +389,8 @@ impl GraphLayout<'_> {
             return Ok(None);
         }
         let descs: Vec<Desc> = node.inputs().iter().map(|value| *self.verified.desc(*value)).collect();
-        kernel.prepared(&descs, &constants).map_err(|error| error.within(format_args!("node '{}'", node.name)))
+        let prepared = kernel.prepared(&descs, &constants, &mut self.flat.prepared);
+        prepared.map_err(|error| error.within(format_args!("node '{}'", node.name)))
     }
 
     /// Where a value is written: where it is wanted, else in a storage of its own.

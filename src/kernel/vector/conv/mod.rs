@@ -1,11 +1,12 @@
 //! Convolution of images and signals, [N, C, H, W] with [O, C / groups, KH, KW]; a signal is an image of one row.
 //!
 //! Each image and group is a product: of the weights, [O, K] with K = C * KH * KW, and the *patches*, [K, P], with a
-//! column for each of the P windows. There are five algorithms, chosen by the shapes:
+//! column for each of the P windows. There are six algorithms, chosen by the shapes:
 //!
 //! | algorithm | when                       | registers lie along | patches                                    |
 //! |-----------|----------------------------|---------------------|--------------------------------------------|
 //! | direct    | in general                 | filters             | none: elements of a strip of the image     |
+//! | shifted   | short sums, long rows      | windows             | none: shifted rows of a strip of the image |
 //! | Winograd  | 3 x 3, no stride, 7 x 7    | filters             | transformed tiles: 2.25 times fewer        |
 //! |           | windows or more            |                     | products (`winograd`)                      |
 //! | product   | windows of one element     | windows             | none: the image is the matrix (`gemm`)     |
@@ -17,6 +18,7 @@ mod few;
 mod filters;
 mod output;
 mod shape;
+mod shifted;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod tile;
@@ -25,7 +27,6 @@ mod winograd;
 
 use super::caches::Caches;
 use super::dots::{self, Target};
-use super::finish::ProductEpilogue;
 use super::gemm::{self, GemmBatch, OperandB, Operands};
 use super::isa::Isa;
 use super::micro::{MicroKernels, Scale};
@@ -35,7 +36,7 @@ use crate::base::Result;
 use crate::threadpool::Span;
 pub use filters::{PackedFilters, pack as pack_filters};
 use output::finish;
-use shape::{ConvAlgorithm, operands};
+use shape::{ConvAlgorithm, epilogue, operands};
 pub use shape::{ConvShape, Data};
 use tile::FilterRegisters;
 
@@ -53,6 +54,7 @@ fn scratch_bytes_on(isa: Isa, caches: &Caches, conv: &ConvShape) -> usize {
         ConvAlgorithm::Rows => conv.windows() * conv.line() * size_of::<f32>(),
         ConvAlgorithm::Few => few::scratch_bytes(conv),
         ConvAlgorithm::Direct => direct::DirectDivision::new(isa, caches, conv).scratch_bytes(conv),
+        ConvAlgorithm::Shifted => shifted::ShiftedDivision::new(caches, conv).scratch_bytes(conv),
         ConvAlgorithm::Winograd => winograd::WinogradDivision::new(isa, caches, conv).scratch_bytes(isa, conv),
     }
 }
@@ -70,7 +72,7 @@ pub fn packed(isa: Isa, conv: &ConvShape, weights: &[f32]) -> Result<Option<Pack
 /// As `packed`, for images of any size up to that which `conv` says.
 pub fn packed_for_smaller(isa: Isa, conv: &ConvShape, weights: &[f32]) -> Result<Vec<PackedFilters>> {
     let mut all: Vec<_> = packed(isa, conv, weights)?.into_iter().collect();
-    if let ConvAlgorithm::Winograd | ConvAlgorithm::Product = conv.way() {
+    if let ConvAlgorithm::Winograd | ConvAlgorithm::Product | ConvAlgorithm::Shifted = conv.way() {
         let lanes = FilterRegisters::of(isa).lanes;
         all.push(PackedFilters::new(isa, lanes, conv.groups, conv.filters, weights)?);
     }
@@ -107,6 +109,7 @@ fn compute_with(
         ConvAlgorithm::Rows => by_rows(isa, conv, data, out, site),
         ConvAlgorithm::Few => few::compute(isa, conv, data, out, site),
         ConvAlgorithm::Direct => direct::compute(isa, caches, conv, data, out, site),
+        ConvAlgorithm::Shifted => shifted::compute(isa, caches, conv, data, out, site),
         ConvAlgorithm::Winograd => winograd::compute(isa, caches, conv, data, out, site),
     }
 }
@@ -114,16 +117,11 @@ fn compute_with(
 fn by_product(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
     let (m, n, k) = (conv.filters, conv.windows(), conv.depth());
     let operands = |number| {
-        let Data { x, weights, bias, addend, .. } = operands(conv, data, number);
+        let of = operands(conv, data, number);
         Operands {
-            a: Matrix::dense(weights, m, k),
-            b: OperandB::Matrix(Matrix::dense(x, k, n)),
-            finish: ProductEpilogue {
-                columns: None,
-                rows: bias,
-                addend: addend.map(|addend| Matrix::dense(addend, m, n)),
-                activation: conv.activation,
-            },
+            a: Matrix::dense(of.weights, m, k),
+            b: OperandB::Matrix(Matrix::dense(of.x, k, n)),
+            finish: epilogue(conv, &of),
         }
     };
     let batch = GemmBatch {

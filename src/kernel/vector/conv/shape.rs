@@ -3,6 +3,8 @@
 
 use super::filters::PackedFilters;
 use crate::kernel::vector::activation::Activation;
+use crate::kernel::vector::finish::ProductEpilogue;
+use crate::kernel::vector::site::Matrix;
 use crate::kernel::vector::window::Axis;
 use crate::kernel::vector::{dots, gemm};
 
@@ -19,6 +21,10 @@ const LEAST_FILTERS: usize = 24;
 const MANY_PAIRS: usize = 1024;
 /// With fewer filters in a group, registers lie along the windows.
 const FEW_FILTERS: usize = 8;
+/// Shorter sums are worth a tile whose registers lie along the windows, as no sum is turned, if most of each register
+/// of a row this long is used.
+const SHORT_SUM: usize = 256;
+const LONG_ROW: usize = 48;
 /// Few windows of at least this length still become rows.
 const LONG: usize = 64;
 
@@ -41,6 +47,7 @@ pub enum ConvAlgorithm {
     Rows,
     Few,
     Direct,
+    Shifted,
     Winograd,
 }
 
@@ -68,6 +75,8 @@ impl ConvShape {
             ConvAlgorithm::Product
         } else if self.suits_winograd() {
             ConvAlgorithm::Winograd
+        } else if self.depth() <= SHORT_SUM && self.columns.output >= LONG_ROW {
+            ConvAlgorithm::Shifted
         } else {
             ConvAlgorithm::Direct
         }
@@ -149,5 +158,15 @@ pub fn operands<'a>(conv: &ConvShape, data: &Data<'a>, number: usize) -> Data<'a
         packed: data.packed,
         bias: data.bias.map(|bias| &bias[group * filters..][..filters]),
         addend: data.addend.map(|addend| &addend[number * sums..][..sums]),
+    }
+}
+
+/// The end of a product whose rows are the filters, of one image and one group.
+pub fn epilogue<'a>(conv: &ConvShape, of: &Data<'a>) -> ProductEpilogue<'a> {
+    ProductEpilogue {
+        columns: None,
+        rows: of.bias,
+        addend: of.addend.map(|addend| Matrix::dense(addend, conv.filters, conv.windows())),
+        activation: conv.activation,
     }
 }

@@ -198,11 +198,46 @@ fn directly_in_several_pieces() {
     check(&ConvShape { rows: axis(20, 3, 2, 1, (1, 1)), ..long }, ConvAlgorithm::Direct);
     // Rows longer than a piece, with a stride; a signal.
     let wide = axis(1201, 5, 2, 1, (2, 2));
-    check(&ConvShape { channels: 2, filters: 17, columns: wide, ..long }, ConvAlgorithm::Direct);
+    check(&ConvShape { channels: 40, filters: 17, columns: wide, ..long }, ConvAlgorithm::Direct);
     check(&ConvShape { channels: 70, filters: 12, rows: Axis::ONE, columns: wide, ..long }, ConvAlgorithm::Direct);
     // The image itself is the matrix.
     let plain = ConvShape { rows: axis(20, 1, 1, 1, (0, 0)), columns: axis(21, 1, 1, 1, (0, 0)), ..long };
     check(&plain, ConvAlgorithm::Product);
+}
+
+#[test]
+fn with_shifted_rows() {
+    // Whole registers, parts of them, and rows that are hardly longer than a panel.
+    for columns in [48, 50, 130].into_iter().flat_map(|output| {
+        let stride = |stride: usize, taps: usize, padding| axis(output * stride, taps, stride, 1, padding);
+        [
+            stride(1, 3, (1, 1)),
+            stride(2, 7, (3, 3)),
+            stride(3, 2, (0, 2)),
+            axis(output, 3, 1, 4, (4, 4)),
+            Axis { edge: EdgeMode::Reflect, ..stride(2, 4, (1, 1)) },
+        ]
+    }) {
+        for rows in [axis(8, 3, 2, 1, (1, 0)), axis(5, 2, 1, 1, (0, 0)), Axis::ONE] {
+            for (channels, filters) in [(3, 9), (1, 16), (2, 29)] {
+                let conv =
+                    ConvShape { images: 2, groups: 2, channels, filters, rows, columns, activation: Activation::RELU };
+                check(&conv, ConvAlgorithm::Shifted);
+            }
+        }
+    }
+    // Several pieces in each direction.
+    let conv = ConvShape {
+        images: 1,
+        groups: 1,
+        channels: 2,
+        filters: 33,
+        rows: axis(30, 3, 2, 1, (1, 1)),
+        columns: axis(1201, 5, 2, 1, (2, 2)),
+        activation: Activation::NONE,
+    };
+    check(&conv, ConvAlgorithm::Shifted);
+    check(&ConvShape { rows: Axis::ONE, columns: axis(5000, 9, 1, 1, (8, 0)), ..conv }, ConvAlgorithm::Shifted);
 }
 
 #[test]

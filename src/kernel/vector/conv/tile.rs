@@ -147,8 +147,9 @@ impl Tile<'_> {
                 }
                 x = x.wrapping_add(self.channel);
             }
-            for (i, sums) in sums.into_iter().enumerate() {
-                for (j, sum) in sums.into_iter().enumerate() {
+            // By reference: arrays that are iterated by value are moved through memory, in pieces of other sizes.
+            for (i, sums) in sums.iter().enumerate() {
+                for (j, sum) in sums.iter().enumerate() {
                     sum.store(self.sums.add((i * BLOCKS + j) * V::LANES));
                 }
             }

@@ -4,7 +4,8 @@
 use super::{CAREFUL, TRACED, Worker};
 use crate::base::time::now_ns;
 use crate::graph::carry::host::ops::After;
-use crate::graph::carry::host::run_tape::{RunTape, is_told};
+use crate::graph::carry::host::run_tape::RunTape;
+use crate::graph::carry::traced::is_told;
 use crate::graph::plan::Body;
 use crate::trace::{FAILED, LATER, TraceEvent};
 

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * A tracer for tests of hooks, which checks that what it is told is well nested in each thread, and programs for it.
+ */
+
+#ifndef WEIR_CTESTS_TRACER_H
+#define WEIR_CTESTS_TRACER_H
+
+#include <weir/control.h>
+#include <weir/trace.h>
+
+#include "make.h"
+
+/* ---- A tracer ---- */
+
+typedef struct frame {
+    enum { STAY, NODE, REGION } kind;
+    const void *key; /* the tracer's and, of a node, its name's address */
+    uint64_t number;
+} frame;
+
+static _Thread_local struct {
+    frame frames[256];
+    int depth;
+} stack;
+
+static void push(frame f) {
+    CHECK(stack.depth < 256);
+    stack.frames[stack.depth++] = f;
+}
+
+static void pop(frame f) {
+    CHECK(stack.depth > 0);
+    const frame *top = &stack.frames[--stack.depth];
+    CHECK(top->kind == f.kind && top->key == f.key && top->number == f.number);
+}
+
+/* The stay, of this run, that the calling thread is in. */
+static int is_in(uint64_t run) {
+    for (int i = stack.depth - 1; i >= 0; i--) {
+        if (stack.frames[i].kind == STAY) return stack.frames[i].number == run;
+    }
+    return 0;
+}
+
+enum { MOST_NAMES = 8 };
+
+typedef struct tracer {
+    atomic_long runs, runs_ended, ok, cancelled, failed;
+    atomic_long stays, stays_ended, nodes, nodes_ended, again, later, failed_nodes;
+    atomic_long regions, regions_ended, helps;
+    atomic_long inside;          /* runs with a run around them */
+    atomic_long named[MOST_NAMES]; /* nodes by the first letter of their name, from 'a' on */
+    atomic_int released;
+} tracer;
+
+static void check_run(tracer *t, const weir_trace_run *run) {
+    CHECK_EQ(atomic_load(&t->released), 0);
+    CHECK_EQ(run->struct_size, sizeof *run);
+    CHECK(run->program != NULL && run->program[0] != 0 && run->number != 0 && run->outer != run->number);
+}
+
+static void run_begin(void *ctx, const weir_trace_run *run) {
+    tracer *t = ctx;
+    check_run(t, run);
+    atomic_fetch_add(&t->runs, 1);
+    if (run->outer != 0) atomic_fetch_add(&t->inside, 1);
+}
+
+static void run_end(void *ctx, const weir_trace_run *run, weir_status status) {
+    tracer *t = ctx;
+    check_run(t, run);
+    atomic_fetch_add(&t->runs_ended, 1);
+    atomic_fetch_add(status == WEIR_OK ? &t->ok : status == WEIR_CANCELLED ? &t->cancelled : &t->failed, 1);
+}
+
+static void stay_begin(void *ctx, const weir_trace_run *run) {
+    tracer *t = ctx;
+    check_run(t, run);
+    atomic_fetch_add(&t->stays, 1);
+    push((frame){STAY, t, run->number});
+}
+
+static void stay_end(void *ctx, const weir_trace_run *run) {
+    tracer *t = ctx;
+    check_run(t, run);
+    pop((frame){STAY, t, run->number});
+    atomic_fetch_add(&t->stays_ended, 1);
+}
+
+static void node_begin(void *ctx, const weir_trace_run *run, const weir_trace_node *node) {
+    tracer *t = ctx;
+    check_run(t, run);
+    CHECK_EQ(node->struct_size, sizeof *node);
+    CHECK(node->name != NULL && (node->engine == NULL || strncmp(node->engine, "cpu", 3) == 0));
+    CHECK(is_in(run->number));
+    push((frame){NODE, node->name, run->number});
+    if (node->flags & WEIR_TRACE_NODE_AGAIN) {
+        CHECK_EQ(node->flags, WEIR_TRACE_NODE_AGAIN);
+        atomic_fetch_add(&t->again, 1);
+        return;
+    }
+    CHECK_EQ(node->flags, 0);
+    atomic_fetch_add(&t->nodes, 1);
+    const char *name = strrchr(node->name, '/') != NULL ? strrchr(node->name, '/') + 1 : node->name;
+    if (name[0] >= 'a' && name[0] < 'a' + MOST_NAMES) atomic_fetch_add(&t->named[name[0] - 'a'], 1);
+}
+
+static void node_end(void *ctx, const weir_trace_run *run, const weir_trace_node *node) {
+    tracer *t = ctx;
+    check_run(t, run);
+    pop((frame){NODE, node->name, run->number});
+    if (node->flags & WEIR_TRACE_NODE_FAILED) atomic_fetch_add(&t->failed_nodes, 1);
+    if (node->flags & WEIR_TRACE_NODE_AGAIN) return;
+    if (node->flags & WEIR_TRACE_NODE_LATER) atomic_fetch_add(&t->later, 1);
+    atomic_fetch_add(&t->nodes_ended, 1);
+}
+
+static void region_begin(void *ctx, const weir_trace_region *region) {
+    tracer *t = ctx;
+    CHECK_EQ(atomic_load(&t->released), 0);
+    CHECK_EQ(region->struct_size, sizeof *region);
+    CHECK(region->number != 0);
+    push((frame){REGION, t, region->number});
+    atomic_fetch_add(region->helps ? &t->helps : &t->regions, 1);
+}
+
+static void region_end(void *ctx, const weir_trace_region *region) {
+    tracer *t = ctx;
+    CHECK_EQ(atomic_load(&t->released), 0);
+    pop((frame){REGION, t, region->number});
+    atomic_fetch_add(&t->regions_ended, 1);
+}
+
+static void release(void *ctx) {
+    tracer *t = ctx;
+    CHECK_EQ(t->runs, t->runs_ended);
+    CHECK_EQ(t->stays, t->stays_ended);
+    CHECK_EQ(t->nodes, t->nodes_ended);
+    CHECK_EQ(t->regions + t->helps, t->regions_ended);
+    CHECK(t->stays >= t->runs && t->ok + t->cancelled + t->failed == t->runs);
+    /* The last step: the test may use it for something else now. */
+    CHECK_EQ(atomic_fetch_add(&t->released, 1), 0);
+}
+
+static const weir_trace_hooks all = {
+    .struct_size = sizeof all, .run_begin = run_begin, .run_end = run_end, .stay_begin = stay_begin,
+    .stay_end = stay_end, .node_begin = node_begin, .node_end = node_end, .region_begin = region_begin,
+    .region_end = region_end, .release = release};
+
+static void begin(tracer *t) {
+    memset(t, 0, sizeof *t);
+    CHECK_OK(weir_trace_set_hooks(&all, t));
+}
+
+/* What was begun under these hooks is over, but helpers of pools may be on their way out. */
+static void end(tracer *t) {
+    CHECK_OK(weir_trace_set_hooks(NULL, NULL));
+    EVENTUALLY(atomic_load(&t->released) == 1);
+    CHECK_EQ(stack.depth, 0);
+}
+
+/* ---- Programs ---- */
+
+static atomic_long ran[MOST_NAMES];
+
+static int32_t piece(void *arg, int64_t first, int64_t behind, int32_t slot) {
+    (void)arg, (void)slot;
+    for (int64_t i = first; i < behind; i++) sleep_ns(1000);
+    return WEIR_OK;
+}
+
+/* What "b" to "e" do; the others add 1. */
+static int32_t add(void *user, weir_kernel_context *context) {
+    const int letter = (int)(uintptr_t)user - 'a';
+    const weir_tensor_view *in = NULL, *out = NULL;
+    size_t count = 0;
+    atomic_fetch_add(&ran[letter], 1);
+    CHECK_OK(weir_kernel_context_get_inputs(context, &in, &count));
+    CHECK_OK(weir_kernel_context_get_outputs(context, &out, &count));
+    const int32_t x = *(const int32_t *)in[0].data;
+    *(int32_t *)out[0].data = letter == 1 ? x > 0 : letter == 2 ? x - 1 : letter == 4 ? x : x + 1;
+    if (letter != 3) return WEIR_OK;
+    const weir_parallel_hint hint = {.struct_size = sizeof hint, .cost_ns = 100000};
+    return weir_kernel_context_parallel_for(context, 8, &hint, piece, NULL);
+}
+
+static const weir_tensor_desc number = {.dtype = WEIR_S32, .rank = 1, .dims = {1}};
+
+/* Adds a node by this name, whose first letter says what it does. */
+static weir_value apply(weir_engine *engine, weir_graph *graph, const char *name, weir_value x) {
+    weir_kernel *kernel = NULL;
+    weir_host_kernel_desc desc = make_kernel_desc(name, add, (void *)(uintptr_t)name[0]);
+    weir_value y;
+    desc.num_inputs = desc.num_outputs = 1;
+    desc.inputs = desc.outputs = &number;
+    desc.cost_ns = 20000;
+    CHECK_OK(weir_kernel_create_host(engine, &desc, &kernel));
+    CHECK_OK(weir_graph_add_kernel(graph, name, kernel, &x, 1, &y, 1, NULL));
+    weir_kernel_release(kernel);
+    return y;
+}
+
+enum { WIDE = 6, TURNS = 5, OUTPUTS = WIDE + 2 };
+
+/* WIDE chains of an "a" and a "d", which is a loop that threads share; a loop of TURNS turns with "b" as its condition,
+ * and "e" and "c" in its body; a node "h" that is a program of two "f". */
+static weir_program *make_program(weir_engine *engine, int32_t parallel) {
+    weir_graph *condition = make_graph("condition"), *body = make_graph("body"), *inner = make_graph("inner");
+    weir_graph *graph = make_graph("outer");
+    weir_value x, y, last;
+    char names[2][8];
+    CHECK_OK(weir_graph_add_input(condition, "x", &number, &x));
+    CHECK_OK(weir_graph_add_output(condition, "goes on", apply(engine, condition, "b", x)));
+    CHECK_OK(weir_graph_add_input(body, "x", &number, &x));
+    CHECK_OK(weir_graph_add_output(body, "x", apply(engine, body, "c", apply(engine, body, "e", x))));
+    CHECK_OK(weir_graph_add_input(inner, "x", &number, &x));
+    CHECK_OK(weir_graph_add_output(inner, "y", apply(engine, inner, "f", apply(engine, inner, "f too", x))));
+    weir_program *program = compile(inner, engine);
+    CHECK_OK(weir_graph_add_input(graph, "x", &number, &x));
+    for (int i = 0; i < WIDE; i++) {
+        (void)snprintf(names[0], sizeof names[0], "a %d", i);
+        (void)snprintf(names[1], sizeof names[1], "d %d", i);
+        y = apply(engine, graph, names[1], apply(engine, graph, names[0], x));
+        CHECK_OK(weir_graph_add_output(graph, names[1], y));
+    }
+    CHECK_OK(weir_graph_add_while(graph, "loop", &(weir_while_desc){.struct_size = sizeof(weir_while_desc),
+        .cond_graph = condition, .body_graph = body, .variables = &x, .num_variables = 1,
+        .parallel_iterations = parallel}, &last, NULL));
+    CHECK_OK(weir_graph_add_program(graph, "h", program, &x, 1, &y, 1, NULL));
+    CHECK_OK(weir_graph_add_output(graph, "last", last));
+    CHECK_OK(weir_graph_add_output(graph, "y", y));
+    weir_program_release(program);
+    program = compile(graph, engine);
+    weir_graph_destroy(condition);
+    weir_graph_destroy(body);
+    weir_graph_destroy(inner);
+    weir_graph_destroy(graph);
+    return program;
+}
+
+static void make_feed(weir_engine *engine, weir_tensor *in, weir_tensor **out, int32_t turns) {
+    void *x = NULL;
+    CHECK_OK(weir_tensor_get_data(in, &x));
+    *(int32_t *)x = turns;
+    for (int i = 0; i < OUTPUTS; i++) out[i] = make_tensor(engine, number);
+}
+
+typedef struct text {
+    char *data;
+    size_t size;
+} text;
+
+static int32_t collect(void *ctx, const void *data, size_t size) {
+    text *t = ctx;
+    t->data = realloc(t->data, t->size + size + 1);
+    CHECK(t->data != NULL);
+    memcpy(t->data + t->size, data, size);
+    t->size += size;
+    t->data[t->size] = 0;
+    return WEIR_OK;
+}
+
+static long occurrences(const char *in, const char *what) {
+    long count = 0;
+    for (const char *at = strstr(in, what); at != NULL; at = strstr(at + 1, what)) count++;
+    return count;
+}
+
+/* gate, and behind it a "c" each; beside it a "d" that fails if told to. */
+static weir_program *make_gated(weir_engine *engine, gate *g, int fails) {
+    weir_graph *graph = make_graph("gated");
+    weir_node first, node;
+    static atomic_int counter;
+    CHECK_OK(weir_graph_add_task(graph, "gate", pass_gate, g, NULL, 0, &first));
+    for (int i = 0; i < 3; i++) {
+        const char *names[] = {"c", "c too", "c three"};
+        CHECK_OK(weir_graph_add_task(graph, names[i], count_run, &counter, NULL, 0, &node));
+        CHECK_OK(weir_graph_add_control_edge(graph, first, node));
+    }
+    if (fails) CHECK_OK(weir_graph_add_task(graph, "d", fail_with_data_loss, NULL, NULL, 0, NULL));
+    weir_program *program = compile(graph, engine);
+    weir_graph_destroy(graph);
+    return program;
+}
+
+#endif
