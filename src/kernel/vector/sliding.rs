@@ -57,7 +57,9 @@ pub struct Sliding {
 
 /// The first values of the windows of an image, and how they end.
 pub struct WindowEnds<'a> {
-    /// The weights of an image's filter, for each channel and tap, and the first value of its sums.
+    /// The weights of all filters, and those of an image's filter, for each channel and tap, with the first value of
+    /// its sums.
+    pub weights: &'a [f32],
     pub filter: &'a (dyn Fn(usize, usize) -> (&'a [f32], f32) + Sync),
     /// The number by which the element at a row and a column of a plane is divided.
     pub divisor: Option<&'a (dyn Fn(usize, usize) -> f32 + Sync)>,
@@ -81,12 +83,14 @@ impl Sliding {
 
     /// Scratch memory that `compute` needs per slot, in bytes.
     pub fn scratch_bytes<C: Combine>(&self) -> usize {
-        if in_place::suits::<C>(self.channels, &self.rows, &self.columns) {
-            return (self.rows_in_place() * self.columns.output + BEHIND) * size_of::<f32>();
+        let suits = in_place::suits::<C>(self.channels, &self.rows, &self.columns);
+        let in_place = if suits { self.rows_in_place() * self.columns.output + BEHIND } else { 0 };
+        if suits && !C::WEIGHTS {
+            return in_place * size_of::<f32>();
         }
         let (rows, strip) = self.strip();
         let [taps, divisors, strip, together] = self.floats(rows, &strip);
-        (taps + divisors + strip * together) * size_of::<f32>()
+        (taps + divisors + strip * together).max(in_place) * size_of::<f32>()
     }
 
     /// Computes all windows of `x` into `out`, a plane after the other, at this cost on one thread.
@@ -104,7 +108,10 @@ impl Sliding {
         let plane = self.rows.input * self.columns.input;
         assert!(x.len() == self.images * self.channels * plane, "{self:?}");
         assert!(out.holds(self.images * self.filters, height * width), "{self:?}");
-        if in_place::suits::<C>(self.channels, &self.rows, &self.columns) {
+        // A weight that is not finite makes a NaN of padding, which is then multiplied.
+        if in_place::suits::<C>(self.channels, &self.rows, &self.columns)
+            && levels::on(isa, in_place::AreFinite { x: ends.weights })
+        {
             return self.compute_in_place::<C>(isa, x, ends, out, cost_ns, site);
         }
         let (at_once, strip) = self.strip();

@@ -1,5 +1,6 @@
 //! Windows that are read from the image in place: without gaps between their taps, in an image that is padded with a
-//! value. What is beyond the image is put in where elements are loaded; rows beyond it are skipped.
+//! value. What is beyond the image is put in where elements are loaded. Rows beyond it are skipped, which no finite
+//! weight could tell from zeros.
 
 use super::combine::Combine;
 use super::rows::{ROWS, TilePlace, WindowPlane};
@@ -28,8 +29,8 @@ pub fn suits<C: Combine>(channels: usize, rows: &Axis, columns: &Axis) -> bool {
 }
 
 /// Whether all of them are finite.
-struct AreFinite<'a> {
-    x: &'a [f32],
+pub struct AreFinite<'a> {
+    pub x: &'a [f32],
 }
 
 impl LevelLoop for AreFinite<'_> {
