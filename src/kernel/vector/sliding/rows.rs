@@ -197,8 +197,8 @@ impl<V: Vector, const TAPS: usize, const COUNT: usize> OpenWindows<V, TAPS, COUN
         // SAFETY: as demanded of the caller.
         unsafe {
             let mut x = [[self.first; TAPS]; COUNT];
-            for register in 0..COUNT {
-                x[register] = source.under(line.wrapping_add(register * STRIDE * V::LANES), C::BEYOND);
+            for (register, x) in x.iter_mut().enumerate() {
+                *x = source.under(line.wrapping_add(register * STRIDE * V::LANES), C::BEYOND);
             }
             if C::IN_ANY_ORDER {
                 for x in &mut x {
