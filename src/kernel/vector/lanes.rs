@@ -12,6 +12,8 @@ pub trait SimdNumber: Copy {
     unsafe fn add(self, other: Self) -> Self;
     unsafe fn sub(self, other: Self) -> Self;
     unsafe fn mul(self, other: Self) -> Self;
+    /// The quotient, correctly rounded.
+    unsafe fn div(self, divisor: Self) -> Self;
     /// self * factor + summand, rounded once where the processor can.
     unsafe fn mul_add(self, factor: Self, summand: Self) -> Self;
     /// The greater one; `other` if one is NaN.
@@ -50,6 +52,8 @@ pub trait Vector: SimdNumber {
     unsafe fn load_lanes(from: *const f32, lanes: Self::Mask, other: f32) -> Self;
     /// Every second lane of this one and the next, from the first on.
     unsafe fn evens(self, next: Self) -> Self;
+    /// Every second lane of this one and the next, from the second on.
+    unsafe fn odds(self, next: Self) -> Self;
 }
 
 /// A vector register whose lanes can be reduced to one number.
@@ -86,6 +90,10 @@ impl SimdNumber for f32 {
     #[inline(always)]
     unsafe fn mul(self, other: f32) -> f32 {
         self * other
+    }
+    #[inline(always)]
+    unsafe fn div(self, divisor: f32) -> f32 {
+        self / divisor
     }
     #[inline(always)]
     unsafe fn mul_add(self, factor: f32, summand: f32) -> f32 {
@@ -143,6 +151,7 @@ mod sse2 {
             fn add(self: V, other: V) -> V { _mm_add_ps(self, other) }
             fn sub(self: V, other: V) -> V { _mm_sub_ps(self, other) }
             fn mul(self: V, other: V) -> V { _mm_mul_ps(self, other) }
+            fn div(self: V, divisor: V) -> V { _mm_div_ps(self, divisor) }
             fn mul_add(self: V, factor: V, summand: V) -> V { _mm_add_ps(_mm_mul_ps(self, factor), summand) }
             fn max(self: V, other: V) -> V { _mm_max_ps(self, other) }
             fn max_or_nan(self: V, other: V) -> V {{
@@ -186,6 +195,7 @@ mod sse2 {
                 std::mem::transmute(super::lanes_of(from, lanes, other))
             }
             fn evens(self: V, next: V) -> V { _mm_shuffle_ps::<0x88>(self, next) }
+            fn odds(self: V, next: V) -> V { _mm_shuffle_ps::<0xDD>(self, next) }
         }
     }
 }
@@ -222,6 +232,10 @@ pub mod four {
         #[inline(always)]
         unsafe fn mul(self, other: Four) -> Four {
             self.each(other, |x, y| x * y)
+        }
+        #[inline(always)]
+        unsafe fn div(self, divisor: Four) -> Four {
+            self.each(divisor, |x, y| x / y)
         }
         #[inline(always)]
         unsafe fn mul_add(self, factor: Four, summand: Four) -> Four {
@@ -294,6 +308,10 @@ pub mod four {
         unsafe fn evens(self, next: Four) -> Four {
             Four([self.0[0], self.0[2], next.0[0], next.0[2]])
         }
+        #[inline(always)]
+        unsafe fn odds(self, next: Four) -> Four {
+            Four([self.0[1], self.0[3], next.0[1], next.0[3]])
+        }
     }
 }
 
@@ -342,6 +360,7 @@ mod avx2 {
             fn add(self: V, other: V) -> V { _mm256_add_ps(self, other) }
             fn sub(self: V, other: V) -> V { _mm256_sub_ps(self, other) }
             fn mul(self: V, other: V) -> V { _mm256_mul_ps(self, other) }
+            fn div(self: V, divisor: V) -> V { _mm256_div_ps(self, divisor) }
             fn mul_add(self: V, factor: V, summand: V) -> V { _mm256_fmadd_ps(self, factor, summand) }
             fn max(self: V, other: V) -> V { _mm256_max_ps(self, other) }
             fn max_or_nan(self: V, other: V) -> V {
@@ -408,16 +427,21 @@ mod avx2 {
                     _mm256_loadu_si256(steps.add(Self::LANES - end).cast()),
                 )
             }}
-            fn load_lanes(from: *const f32, lanes: __m256i, other: f32) -> V {
-                _mm256_blendv_ps(
-                    _mm256_set1_ps(other),
-                    _mm256_maskload_ps(from, lanes),
-                    _mm256_castsi256_ps(lanes),
-                )
-            }
+            fn load_lanes(from: *const f32, lanes: __m256i, other: f32) -> V {{
+                let floats = _mm256_maskload_ps(from, lanes);
+                if other.to_bits() == 0 {
+                    return floats;
+                }
+                _mm256_blendv_ps(_mm256_set1_ps(other), floats, _mm256_castsi256_ps(lanes))
+            }}
             fn evens(self: V, next: V) -> V {
                 _mm256_castpd_ps(_mm256_permute4x64_pd::<0b11_01_10_00>(_mm256_castps_pd(
                     _mm256_shuffle_ps::<0x88>(self, next),
+                )))
+            }
+            fn odds(self: V, next: V) -> V {
+                _mm256_castpd_ps(_mm256_permute4x64_pd::<0b11_01_10_00>(_mm256_castps_pd(
+                    _mm256_shuffle_ps::<0xDD>(self, next),
                 )))
             }
         }
@@ -461,6 +485,7 @@ mod avx512 {
             fn add(self: V, other: V) -> V { _mm512_add_ps(self, other) }
             fn sub(self: V, other: V) -> V { _mm512_sub_ps(self, other) }
             fn mul(self: V, other: V) -> V { _mm512_mul_ps(self, other) }
+            fn div(self: V, divisor: V) -> V { _mm512_div_ps(self, divisor) }
             fn mul_add(self: V, factor: V, summand: V) -> V { _mm512_fmadd_ps(self, factor, summand) }
             fn max(self: V, other: V) -> V { _mm512_max_ps(self, other) }
             fn max_or_nan(self: V, other: V) -> V {
@@ -506,6 +531,10 @@ mod avx512 {
             }
             fn evens(self: V, next: V) -> V {{
                 let places = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+                _mm512_permutex2var_ps(self, places, next)
+            }}
+            fn odds(self: V, next: V) -> V {{
+                let places = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
                 _mm512_permutex2var_ps(self, places, next)
             }}
         }

@@ -59,7 +59,7 @@ pub fn compute(
     let is_max = pooling == PoolingOp::WEIR_POOLING_MAX;
     let first = if is_max { f32::NEG_INFINITY } else { 0.0 };
     let divisor: Option<&(dyn Fn(usize, usize) -> f32 + Sync)> = if is_max { None } else { Some(&divisor) };
-    let ends = WindowEnds { filter: &|_, _| (&[], first), divisor, finish: &|_, _| {} };
+    let ends = WindowEnds { weights: &[], filter: &|_, _| (&[], first), divisor, finish: &|_, _| {} };
     match is_max {
         true => shape.sliding().compute::<Greatest>(isa, x, &ends, out, cost_ns, site),
         false => shape.sliding().compute::<Added>(isa, x, &ends, out, cost_ns, site),

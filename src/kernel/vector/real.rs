@@ -29,8 +29,6 @@ pub trait Real: SimdNumber {
     unsafe fn floor(self) -> Self;
     /// The least integer that is not below it.
     unsafe fn ceil(self) -> Self;
-    /// The quotient, correctly rounded.
-    unsafe fn div(self, divisor: Self) -> Self;
     /// Itself, between 1/2 and 2, times 2^n, rounded once; n is an integer from -150 to 128. If it is an instruction, n
     /// may be a fraction and is rounded down.
     unsafe fn scaled(self, n: Self) -> Self;
@@ -127,10 +125,6 @@ impl Real for f32 {
         f32::from_bits(above.to_bits() | self.to_bits() & SIGN)
     }
     #[inline(always)]
-    unsafe fn div(self, divisor: f32) -> f32 {
-        self / divisor
-    }
-    #[inline(always)]
     unsafe fn scaled(self, n: f32) -> f32 {
         // In two steps, of which the second rounds: the first moves up to 2^24 away from underflow or overflow.
         let (first, second) = if n < 0.0 { (n + 24.0, 1.0 / 16_777_216.0) } else { (n - 2.0, 4.0) };
@@ -206,7 +200,6 @@ mod avx2 {
             fn trunc(self: V) -> V { _mm256_round_ps::<{ _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC }>(self) }
             fn floor(self: V) -> V { _mm256_round_ps::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(self) }
             fn ceil(self: V) -> V { _mm256_round_ps::<{ _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC }>(self) }
-            fn div(self: V, divisor: V) -> V { _mm256_div_ps(self, divisor) }
             fn scaled(self: V, n: V) -> V {{
                 // As in f32; a blend tests the sign.
                 let add = _mm256_blendv_ps(V::splat(12_582_912.0 + 125.0), V::splat(12_582_912.0 + 151.0), n);
@@ -275,7 +268,6 @@ mod avx512 {
             fn trunc(self: V) -> V { _mm512_roundscale_ps::<{ _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC }>(self) }
             fn floor(self: V) -> V { _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(self) }
             fn ceil(self: V) -> V { _mm512_roundscale_ps::<{ _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC }>(self) }
-            fn div(self: V, divisor: V) -> V { _mm512_div_ps(self, divisor) }
             fn scaled(self: V, n: V) -> V { _mm512_scalef_ps(self, n) }
             fn sixteenth_root(self: V) -> V {
                 _mm512_permutexvar_ps(_mm512_castps_si512(self), _mm512_loadu_ps(ROOTS.as_ptr()))

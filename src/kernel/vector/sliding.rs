@@ -8,6 +8,8 @@
 
 mod combine;
 mod in_place;
+mod rows;
+mod source;
 
 use super::isa::Isa;
 use super::lanes::{Baseline, Vector};
@@ -26,6 +28,8 @@ const STRIP: usize = 16 << 10;
 /// Floats of the strips of small images, which are filled together: what was just stored in pieces is not yet read as
 /// one.
 const TOGETHER: usize = 4 << 10;
+/// Divisors behind those of a plane that may be read, as a part of a register.
+const BEHIND: usize = 16;
 
 struct Divide<'a> {
     run: &'a mut [f32],
@@ -53,7 +57,9 @@ pub struct Sliding {
 
 /// The first values of the windows of an image, and how they end.
 pub struct WindowEnds<'a> {
-    /// The weights of an image's filter, for each channel and tap, and the first value of its sums.
+    /// The weights of all filters, and those of an image's filter, for each channel and tap, with the first value of
+    /// its sums.
+    pub weights: &'a [f32],
     pub filter: &'a (dyn Fn(usize, usize) -> (&'a [f32], f32) + Sync),
     /// The number by which the element at a row and a column of a plane is divided.
     pub divisor: Option<&'a (dyn Fn(usize, usize) -> f32 + Sync)>,
@@ -77,12 +83,14 @@ impl Sliding {
 
     /// Scratch memory that `compute` needs per slot, in bytes.
     pub fn scratch_bytes<C: Combine>(&self) -> usize {
-        if in_place::suits::<C>(&self.rows, &self.columns) {
-            return (self.columns.input + self.rows_in_place() * self.columns.output) * size_of::<f32>();
+        let suits = in_place::suits::<C>(self.channels, &self.rows, &self.columns);
+        let in_place = if suits { self.rows_in_place() * self.columns.output + BEHIND } else { 0 };
+        if suits && !C::WEIGHTS {
+            return in_place * size_of::<f32>();
         }
         let (rows, strip) = self.strip();
         let [taps, divisors, strip, together] = self.floats(rows, &strip);
-        (taps + divisors + strip * together) * size_of::<f32>()
+        (taps + divisors + strip * together).max(in_place) * size_of::<f32>()
     }
 
     /// Computes all windows of `x` into `out`, a plane after the other, at this cost on one thread.
@@ -100,7 +108,10 @@ impl Sliding {
         let plane = self.rows.input * self.columns.input;
         assert!(x.len() == self.images * self.channels * plane, "{self:?}");
         assert!(out.holds(self.images * self.filters, height * width), "{self:?}");
-        if in_place::suits::<C>(&self.rows, &self.columns) {
+        // A weight that is not finite makes a NaN of padding, which is then multiplied.
+        if in_place::suits::<C>(self.channels, &self.rows, &self.columns)
+            && levels::on(isa, in_place::AreFinite { x: ends.weights })
+        {
             return self.compute_in_place::<C>(isa, x, ends, out, cost_ns, site);
         }
         let (at_once, strip) = self.strip();
@@ -199,10 +210,10 @@ impl Sliding {
 }
 
 impl Sliding {
-    /// Pieces of an image that are read in place: at least a tile's rows each.
+    /// Pieces of a plane that is read in place, with at least a tile's rows each.
     fn parts_in_place(&self) -> usize {
-        let windows = self.rows.output * self.columns.output;
-        windows.div_ceil(WINDOWS).min(self.rows.output / in_place::ROWS)
+        let floats = self.rows.input.max(self.rows.output) * self.columns.input.max(self.columns.output);
+        floats.div_ceil(WINDOWS).min(self.rows.output / rows::ROWS).max(1)
     }
 
     /// Rows of the output in the largest of them.
@@ -222,60 +233,56 @@ impl Sliding {
         let (height, width) = (self.rows.output, self.columns.output);
         let (plane, taps) = (self.rows.input * self.columns.input, self.rows.taps * self.columns.taps);
         let parts = self.parts_in_place();
-        let items = self.images * parts;
+        let items = self.images * self.filters * parts;
+        // Small planes are finished together.
+        let together = if parts == 1 { (WINDOWS / plane.max(height * width)).max(1) } else { 1 };
         check_scratch(site, self.scratch_bytes::<C>());
+        let filter = |image: usize, filter: usize| {
+            let (weights, first) = (ends.filter)(image, filter);
+            assert!(!C::WEIGHTS || weights.len() == self.channels * taps, "{self:?}");
+            (weights, first)
+        };
         let span = Span { items, cost_ns: cost_ns as f32 / items.max(1) as f32, ..Span::default() };
         site.parallel_for(&span, &|claim| {
-            let (beyond, of_divisors) = (self.columns.input, self.rows_in_place() * width);
-            // SAFETY: the slot's scratch memory is as large as `scratch_bytes` asked for, initialised, and exclusive to
-            // this claim.
-            let floats = unsafe {
-                std::slice::from_raw_parts_mut(site.scratch(claim.slot()).cast::<f32>(), beyond + of_divisors)
+            let memory = site.scratch(claim.slot()).cast::<f32>();
+            let windows = in_place::ImageWindows {
+                x,
+                plane,
+                channels: self.channels,
+                filters: self.filters,
+                down: &self.rows,
+                across: &self.columns,
+                filter: &filter,
+                divisors: memory,
+                out: out.data(),
             };
-            let (beyond, divisors) = floats.split_at_mut(beyond);
-            beyond.fill(C::BEYOND);
-            // The piece of an image whose divisors these are.
+            // The part of a plane whose divisors these are.
             let mut of_part = usize::MAX;
-            for item in claim.begin()..claim.end() {
-                // Small images are many: a division takes as long as a row.
-                let (image, part, rows) = match parts {
-                    1 => (item, 0, 0..height),
-                    _ => {
-                        let part = item % parts;
-                        (item / parts, part, part * height / parts..(part + 1) * height / parts)
-                    }
+            let mut item = claim.begin();
+            while item < claim.end() {
+                let (part, planes) = match parts {
+                    1 => (0, item..(item + together).min(claim.end())),
+                    _ => (item % parts, item / parts..item / parts + 1),
                 };
+                let rows = part * height / parts..(part + 1) * height / parts;
                 if let (Some(divisor), true) = (ends.divisor, of_part != part) {
+                    // SAFETY: the slot's scratch memory is as large as `scratch_bytes` asked for, initialised, and
+                    // exclusive to this claim, which reads it later.
+                    let divisors = unsafe { std::slice::from_raw_parts_mut(memory, rows.len() * width) };
                     for (row, divisors) in rows.clone().zip(divisors.chunks_exact_mut(width)) {
                         divisors.iter_mut().enumerate().for_each(|(column, to)| *to = divisor(row, column));
                     }
                     of_part = part;
                 }
-                for filter in 0..self.filters {
-                    let (weights, first) = (ends.filter)(image, filter);
-                    assert!(!C::WEIGHTS || weights.len() == self.channels * taps, "{self:?}");
-                    let windows = in_place::ImageWindows {
-                        x: x[image * self.channels * plane..][..self.channels * plane].as_ptr(),
-                        plane,
-                        channels: self.channels,
-                        down: &self.rows,
-                        across: &self.columns,
-                        beyond: beyond.as_ptr(),
-                        weights: weights.as_ptr(),
-                        first,
-                        out: out.data().wrapping_add((image * self.filters + filter) * height * width),
-                    };
-                    // SAFETY: the level is supported, the sizes were compared, and these rows of the output claimed.
-                    let run = unsafe {
-                        windows.compute::<C>(isa, rows.clone());
-                        std::slice::from_raw_parts_mut(windows.out.add(rows.start * width), rows.len() * width)
-                    };
-                    if ends.divisor.is_some() {
-                        levels::on(isa, Divide { run: &mut *run, by: divisors });
-                    }
-                    let at = (image * self.filters + filter) * height * width + rows.start * width;
-                    (ends.finish)(at, run);
-                }
+                let at = planes.start * height * width + rows.start * width;
+                let len = planes.len() * rows.len() * width;
+                // SAFETY: the level is supported, the sizes were compared, and these rows of the output claimed.
+                let run = unsafe {
+                    windows.compute::<C>(isa, planes.clone(), rows);
+                    std::slice::from_raw_parts_mut(out.data().add(at), len)
+                };
+                (ends.finish)(at, run);
+                item += planes.len();
             }
             Ok(())
         })

@@ -29,6 +29,6 @@ pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f
         let addend = data.addend.map(|addend| &addend[at..at + run.len()]);
         finish(isa, conv.activation, addend, run);
     };
-    let ends = WindowEnds { filter: &filter, divisor: None, finish: &finish };
+    let ends = WindowEnds { weights: data.weights, filter: &filter, divisor: None, finish: &finish };
     sliding(conv).compute::<Weighted>(isa, data.x, &ends, out, conv.cost_ns(), site)
 }

@@ -310,3 +310,34 @@ fn depthwise_in_place() {
         }
     }
 }
+
+/// Padding is zeros that are multiplied, also if a weight makes NaN of them.
+#[test]
+fn depthwise_with_weights_that_are_not_finite() {
+    for (taps, stride, width) in [(3, 1, 14), (3, 2, 41), (5, 1, 7), (5, 2, 60)] {
+        let axis = |input| axis(input, taps, stride, 1, (taps / 2, taps / 2));
+        let (rows, columns, activation) = (axis(9), axis(width), Activation::NONE);
+        let conv = ConvShape { images: 1, groups: 2, channels: 1, filters: 1, rows, columns, activation };
+        assert_eq!(conv.way(), ConvAlgorithm::Few);
+        let [x, weights, out] = conv.sizes();
+        let (x, finite) = (noise(x, 1), noise(weights, 2));
+        for (tap, isa) in (0..conv.depth()).flat_map(|tap| Isa::available().map(move |isa| (tap, isa))) {
+            let mut weights = finite.clone();
+            weights[tap] = f32::INFINITY;
+            let data = Data { x: &x, weights: &weights, packed: None, bias: None, addend: None };
+            let mut got = vec![0.0; out];
+            let bytes = scratch_bytes_on(isa, Caches::of_machine(), &conv);
+            let call = StandaloneCall::new(None, conv.cost_ns(), bytes).unwrap();
+            let into = MatrixMut::dense(&mut got, 2, conv.windows());
+            compute_with((isa, Caches::of_machine()), &conv, &data, into, &call).unwrap();
+            for (i, &got) in got.iter().enumerate() {
+                let (group, at) = (i / conv.windows(), i % conv.windows());
+                let row = rows.element(at / columns.output, tap / taps);
+                let column = columns.element(at % columns.output, tap % taps);
+                let is_padding = row.is_none() || column.is_none();
+                assert_eq!(got.is_nan(), group == 0 && is_padding, "{isa:?} {conv:?}: tap {tap}, {i}: {got}");
+                assert_eq!(got.is_infinite(), group == 0 && !is_padding, "{isa:?} {conv:?}: tap {tap}, {i}: {got}");
+            }
+        }
+    }
+}

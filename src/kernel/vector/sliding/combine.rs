@@ -10,6 +10,10 @@ pub trait Combine {
     const BEYOND: f32 = 0.0;
     /// Whether elements may be combined with one another first.
     const IN_ANY_ORDER: bool = false;
+    /// Whether the result is divided by the number of taps.
+    const DIVIDED: bool = false;
+    /// The same of finite numbers.
+    type OfNumbers: Combine;
 
     /// # Safety
     /// As of `SimdNumber`.
@@ -18,12 +22,15 @@ pub trait Combine {
 
 /// sum + x * weight
 pub struct Weighted;
-/// sum + x
+/// sum + x, and a division at the end.
 pub struct Added;
 /// The greater one, or NaN if one is.
 pub struct Greatest;
+/// The greater one of two numbers.
+pub struct GreatestNumber;
 
 impl Combine for Weighted {
+    type OfNumbers = Weighted;
     const WEIGHTS: bool = true;
 
     #[inline(always)]
@@ -34,7 +41,9 @@ impl Combine for Weighted {
 }
 
 impl Combine for Added {
+    type OfNumbers = Added;
     const WEIGHTS: bool = false;
+    const DIVIDED: bool = true;
 
     #[inline(always)]
     unsafe fn step<V: Vector>(sum: V, x: V, _: impl FnOnce() -> V) -> V {
@@ -44,6 +53,7 @@ impl Combine for Added {
 }
 
 impl Combine for Greatest {
+    type OfNumbers = GreatestNumber;
     const WEIGHTS: bool = false;
     const BEYOND: f32 = f32::NEG_INFINITY;
     const IN_ANY_ORDER: bool = true;
@@ -52,5 +62,18 @@ impl Combine for Greatest {
     unsafe fn step<V: Vector>(most: V, x: V, _: impl FnOnce() -> V) -> V {
         // SAFETY: as demanded of the caller.
         unsafe { most.max_or_nan(x) }
+    }
+}
+
+impl Combine for GreatestNumber {
+    type OfNumbers = GreatestNumber;
+    const WEIGHTS: bool = false;
+    const BEYOND: f32 = f32::NEG_INFINITY;
+    const IN_ANY_ORDER: bool = true;
+
+    #[inline(always)]
+    unsafe fn step<V: Vector>(most: V, x: V, _: impl FnOnce() -> V) -> V {
+        // SAFETY: as demanded of the caller.
+        unsafe { most.max(x) }
     }
 }

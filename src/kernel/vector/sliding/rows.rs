@@ -1,0 +1,248 @@
+//! Windows of a register's columns, down the rows of a plane.
+
+use super::combine::Combine;
+use super::source::{Lines, WindowSource};
+use crate::kernel::vector::lanes::Vector;
+use std::ops::Range;
+
+/// Rows of windows of a tile over several channels, which share the rows of elements under them.
+pub const ROWS: usize = 4;
+
+/// One plane of the output.
+pub struct WindowPlane {
+    /// The rows of its first channel, and the floats from one channel to the next.
+    pub lines: Lines,
+    pub plane: usize,
+    pub channels: usize,
+    /// For each channel and tap, if the combination wants it.
+    pub weights: *const f32,
+    /// The value of a window without elements.
+    pub first: f32,
+    /// The divisors of the first row that is computed, and behind them those of the others.
+    pub divisors: *const f32,
+    pub out: *mut f32,
+    pub columns: usize,
+}
+
+/// The place of a tile.
+pub struct TilePlace {
+    pub rows: Range<usize>,
+    pub column: usize,
+}
+
+impl WindowPlane {
+    /// Completes the windows of a row. Behind a row narrower than a register are the next ones, which are stored later.
+    #[inline(always)]
+    unsafe fn store<V: Vector, C: Combine>(&self, mut result: V, row: usize, at: &TilePlace, column: usize) {
+        // SAFETY: as demanded of the caller; windows of this column that exist are stored.
+        unsafe {
+            if C::DIVIDED {
+                result = result.div(V::load(self.divisors.add((row - at.rows.start) * self.columns + column)));
+            }
+            let out = self.out.add(row * self.columns + column);
+            let left = (at.rows.end - row) * self.columns - column;
+            if self.columns < V::LANES && left < V::LANES {
+                result.store_part(out, left.min(self.columns));
+            } else {
+                result.store(out);
+            }
+        }
+    }
+
+    /// Under COUNT registers of windows of as many rows as columns, DOWN rows apart: each row of elements is loaded
+    /// once, for all windows that it is under.
+    ///
+    /// # Safety
+    /// The processor has the instructions of V. The elements, weights and divisors are readable, the rows of the output
+    /// are writable, and nobody else's.
+    #[inline(always)]
+    pub unsafe fn stream<
+        V: Vector,
+        C: Combine,
+        const TAPS: usize,
+        const DOWN: usize,
+        const STRIDE: usize,
+        const EDGE: bool,
+        const COUNT: usize,
+    >(
+        &self,
+        source: &WindowSource<V, TAPS, STRIDE, EDGE>,
+        at: &TilePlace,
+    ) {
+        // A copy, which a store of floats cannot change.
+        let lines = self.lines;
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            let first = V::splat(self.first);
+            let mut weights = [[first; TAPS]; TAPS];
+            if C::WEIGHTS {
+                for (i, weight) in weights.as_flattened_mut().iter_mut().enumerate() {
+                    *weight = V::splat(*self.weights.add(i));
+                }
+            }
+            let mut open = OpenWindows { first, weights, sums: [[first; COUNT]; TAPS] };
+            // Constants, so that no window is addressed by its number.
+            if TAPS - DOWN > 0 {
+                open.add::<C, DOWN, STRIDE, EDGE>(source, lines, at.rows.start, 0);
+            }
+            if TAPS - DOWN > 1 {
+                open.add::<C, DOWN, STRIDE, EDGE>(source, lines, at.rows.start, 1);
+            }
+            if TAPS - DOWN > 2 {
+                open.add::<C, DOWN, STRIDE, EDGE>(source, lines, at.rows.start, 2);
+            }
+            if TAPS - DOWN > 3 {
+                open.add::<C, DOWN, STRIDE, EDGE>(source, lines, at.rows.start, 3);
+            }
+            for row in at.rows.clone() {
+                if DOWN == 2 {
+                    open.add::<C, DOWN, STRIDE, EDGE>(source, lines, row, TAPS - 2);
+                }
+                open.add::<C, DOWN, STRIDE, EDGE>(source, lines, row, TAPS - 1);
+                for register in 0..COUNT {
+                    self.store::<V, C>(open.sums[0][register], row, at, at.column + register * V::LANES);
+                }
+                for i in 1..TAPS {
+                    open.sums[i - 1] = open.sums[i];
+                }
+                open.sums[TAPS - 1] = [first; COUNT];
+            }
+        }
+    }
+
+    /// One row of windows after the other, of `taps` rows of elements, `stride` apart.
+    ///
+    /// # Safety
+    /// As of `stream`; the combination wants no weights.
+    #[inline(always)]
+    pub unsafe fn row_by_row<V: Vector, C: Combine, const TAPS: usize, const STRIDE: usize, const EDGE: bool>(
+        &self,
+        source: &WindowSource<V, TAPS, STRIDE, EDGE>,
+        at: &TilePlace,
+        (taps, stride): (usize, usize),
+    ) {
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            for row in at.rows.clone() {
+                let mut sum = V::splat(self.first);
+                for down in 0..taps {
+                    let Some(line) = self.lines.at(row * stride + down) else { continue };
+                    for x in source.under(line, C::BEYOND) {
+                        sum = C::step(sum, x, || x);
+                    }
+                }
+                self.store::<V, C>(sum, row, at, at.column);
+            }
+        }
+    }
+
+    /// Over all channels, `ROWS` rows of windows at once.
+    ///
+    /// # Safety
+    /// As of `stream`; there are as many rows.
+    #[inline(always)]
+    pub unsafe fn sums<V: Vector, C: Combine, const TAPS: usize, const STRIDE: usize, const EDGE: bool>(
+        &self,
+        source: &WindowSource<V, TAPS, STRIDE, EDGE>,
+        at: &TilePlace,
+    ) {
+        for row in at.rows.clone().step_by(ROWS) {
+            // The last tile computes some rows once more.
+            let row = row.min(at.rows.end - ROWS);
+            // SAFETY: as demanded of the caller.
+            unsafe {
+                let mut sums = [V::splat(self.first); ROWS];
+                let (mut lines, mut weights) = (self.lines, self.weights);
+                for _ in 0..self.channels {
+                    for down in 0..TAPS {
+                        for (i, sum) in sums.iter_mut().enumerate() {
+                            let Some(line) = lines.at((row + i) * STRIDE + down) else { continue };
+                            for (tap, x) in source.under(line, C::BEYOND).into_iter().enumerate() {
+                                *sum = C::step(*sum, x, || V::splat(*weights.add(tap)));
+                            }
+                        }
+                        weights = weights.wrapping_add(TAPS);
+                    }
+                    lines.x = lines.x.wrapping_add(self.plane);
+                }
+                for (i, sum) in sums.into_iter().enumerate() {
+                    self.store::<V, C>(sum, row + i, at, at.column);
+                }
+            }
+        }
+    }
+}
+
+/// Windows that lack rows of elements: those of a row of the output, and of the rows below it.
+struct OpenWindows<V: Vector, const TAPS: usize, const COUNT: usize> {
+    first: V,
+    weights: [[V; TAPS]; TAPS],
+    sums: [[V; COUNT]; TAPS],
+}
+
+impl<V: Vector, const TAPS: usize, const COUNT: usize> OpenWindows<V, TAPS, COUNT> {
+    /// Combines the row of elements that is so far below the first one under a row of windows.
+    ///
+    /// # Safety
+    /// The processor has the instructions of V; the lines are those of the source.
+    #[inline(always)]
+    unsafe fn add<C: Combine, const DOWN: usize, const STRIDE: usize, const EDGE: bool>(
+        &mut self,
+        source: &WindowSource<V, TAPS, STRIDE, EDGE>,
+        lines: Lines,
+        row: usize,
+        below: usize,
+    ) {
+        let Some(line) = lines.at(row * DOWN + below) else { return };
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            let mut x = [[self.first; TAPS]; COUNT];
+            for (register, x) in x.iter_mut().enumerate() {
+                *x = source.under(line.wrapping_add(register * STRIDE * V::LANES), C::BEYOND);
+            }
+            if C::IN_ANY_ORDER {
+                for x in &mut x {
+                    for tap in 1..TAPS {
+                        x[0] = C::step(x[0], x[tap], || x[0]);
+                    }
+                }
+                self.step::<C, DOWN>(&x, below, 0);
+                return;
+            }
+            self.step::<C, DOWN>(&x, below, 0);
+            if TAPS > 1 {
+                self.step::<C, DOWN>(&x, below, 1);
+            }
+            if TAPS > 2 {
+                self.step::<C, DOWN>(&x, below, 2);
+            }
+            if TAPS > 3 {
+                self.step::<C, DOWN>(&x, below, 3);
+            }
+            if TAPS > 4 {
+                self.step::<C, DOWN>(&x, below, 4);
+            }
+        }
+    }
+
+    /// Combines the elements of one tap.
+    ///
+    /// # Safety
+    /// The processor has the instructions of V.
+    #[inline(always)]
+    unsafe fn step<C: Combine, const DOWN: usize>(&mut self, x: &[[V; TAPS]; COUNT], below: usize, tap: usize) {
+        for i in 0..TAPS {
+            let down = below.wrapping_sub(i * DOWN);
+            for register in 0..COUNT {
+                let (sum, x) = (&mut self.sums[i][register], x[register][tap]);
+                if C::IN_ANY_ORDER && down == 0 {
+                    *sum = x;
+                } else if down < TAPS {
+                    let weight = self.weights[down][tap];
+                    // SAFETY: as demanded of the caller.
+                    unsafe { *sum = C::step(*sum, x, || weight) };
+                }
+            }
+        }
+    }
+}
