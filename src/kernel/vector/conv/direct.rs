@@ -15,7 +15,7 @@ use super::super::strip::{Strip, copy};
 use super::filters::PackedFilters;
 use super::output::OutputRegion;
 use super::shape::{ConvShape, Data, operands};
-use super::tile::{FilterRegisters, Tile};
+use super::tile::{FilterRegisters, NextWeights, Tile};
 use crate::base::Result;
 use crate::threadpool::{MAX_SLOTS, Span};
 use std::ops::Range;
@@ -242,9 +242,16 @@ impl ConvPiece<'_> {
                         (scratch.weights.as_ptr(), depth * lanes)
                     }
                 };
+                // Those of the next channels, or of the next filters.
+                let next = match from + channels < conv.channels {
+                    true => weights.wrapping_add(channels * taps * lanes),
+                    false => weights.wrapping_add(blocks * block_step - from * taps * lanes),
+                };
+                let tiles = self.tiles(at_once).count();
                 for row in 0..self.rows.len() {
-                    for tile in self.tiles(at_once) {
+                    for (number, tile) in self.tiles(at_once).enumerate() {
                         let Range { start: begin, end } = tile;
+                        let part = (row * tiles + number, self.rows.len() * tiles);
                         let sums = (row * columns + begin) * width;
                         let (channel, x) = match conv.is_plain() {
                             true => (end - begin, begin * conv.channels),
@@ -257,6 +264,7 @@ impl ConvPiece<'_> {
                             channels,
                             weights,
                             block_step,
+                            next: NextWeights::of_part(next, lanes, channels * taps, part),
                             first: (from == 0).then_some(scratch.first.as_ptr()),
                             sums: scratch.sums[sums..sums + (end - begin) * width].as_mut_ptr(),
                         };

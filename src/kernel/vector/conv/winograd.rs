@@ -29,7 +29,7 @@ use super::super::window::Axis;
 use super::filters::{self, PackedFilters};
 use super::output::OutputRegion;
 use super::shape::{ConvShape, Data, operands};
-use super::tile::{FilterRegisters, Tile};
+use super::tile::{FilterRegisters, NextWeights, Tile};
 use super::transform::{BEHIND, OutputOfPiece, PLACES, TAPS, TileGroups, TilesOfChannel, transform_weights};
 use crate::base::Result;
 use crate::threadpool::{MAX_SLOTS, Span};
@@ -251,6 +251,8 @@ struct FilterWeights {
     data: *const f32,
     /// Floats from one block to the next.
     block_step: usize,
+    /// Those of the next place that is multiplied.
+    next: *const f32,
 }
 
 impl WinogradPiece<'_> {
@@ -303,10 +305,20 @@ impl WinogradPiece<'_> {
                     for place in 0..PLACES {
                         for (filter, sums) in part.clone().step_by(width).zip(scratch.sums.chunks_exact_mut(chunk)) {
                             let of = at_once(filter);
+                            let at = |filter: usize, place: usize| {
+                                packed.at(group, filter / lanes, place * self.conv.channels)
+                            };
                             let weights = FilterWeights {
                                 blocks: of.len().div_ceil(lanes),
-                                data: packed.at(group, filter / lanes, 0),
+                                data: at(filter, 0),
                                 block_step: packed.block(),
+                                next: match (of.end < part.end, place + 1 < PLACES) {
+                                    (true, _) => at(of.end, place),
+                                    (false, true) => at(part.start, place + 1),
+                                    (false, false) => {
+                                        at(filter, 0).wrapping_add(of.len().div_ceil(lanes) * packed.block())
+                                    }
+                                },
                             };
                             // SAFETY: the tiles were transformed; there are these weights and sums.
                             unsafe { self.multiply(place, &weights, scratch.tiles, scratch.zeros, sums) };
@@ -334,10 +346,13 @@ impl WinogradPiece<'_> {
     /// The level is supported, the tiles of all channels were transformed, and there are weights of so many blocks for
     /// all places and channels, and sums of all places and tiles.
     unsafe fn multiply(&self, place: usize, weights: &FilterWeights, tiles: &[f32], zeros: &[f32], sums: &mut [f32]) {
-        let FilterWeights { blocks, data, block_step } = *weights;
+        let FilterWeights { blocks, data, block_step, next } = *weights;
         let lanes = FilterRegisters::of(self.isa).lanes;
         let channels = self.conv.channels;
         for from in (0..channels).step_by(self.division.stretch) {
+            let stretch = self.division.stretch.min(channels - from);
+            let data = data.wrapping_add((place * channels + from) * lanes);
+            let next = if from + stretch < channels { data.wrapping_add(stretch * lanes) } else { next };
             for (group, of) in self.groups().numbered() {
                 let at = (place * self.tiles() + of.start) * blocks * lanes;
                 let x = place * self.division.place(self.conv) + of.start * channels + group * BEHIND;
@@ -345,9 +360,10 @@ impl WinogradPiece<'_> {
                     x: tiles[x + from * of.len()..].as_ptr(),
                     channel: of.len(),
                     taps: &[0],
-                    channels: self.division.stretch.min(channels - from),
-                    weights: data.wrapping_add((place * channels + from) * lanes),
+                    channels: stretch,
+                    weights: data,
                     block_step,
+                    next: NextWeights::of_part(next, lanes, stretch, (group, self.groups().count)),
                     first: (from == 0).then_some(zeros.as_ptr()),
                     sums: sums[at..at + of.len() * blocks * lanes].as_mut_ptr(),
                 };
@@ -412,6 +428,7 @@ impl WinogradPiece<'_> {
             // SAFETY: the level is supported; both are blocks of all channels.
             unsafe { transform_weights(self.isa, from.as_ptr(), channels, to.as_mut_ptr()) };
         }
-        FilterWeights { blocks, data: scratch.weights.as_ptr(), block_step: PLACES * channels * lanes }
+        let data = scratch.weights.as_ptr();
+        FilterWeights { blocks, data, block_step: PLACES * channels * lanes, next: data }
     }
 }
