@@ -64,8 +64,9 @@ pub struct WinogradDivision {
     /// Rows of tiles, and tiles of each.
     height: usize,
     width: usize,
-    /// Rows of tiles in a piece.
+    /// Rows of tiles in a piece, at most, and in an item of the region: few filters are divided by rows alone.
     rows: usize,
+    unit: usize,
     /// Tiles, and blocks of filters, whose sums are in registers at once.
     at_once: usize,
     blocks: usize,
@@ -88,6 +89,8 @@ impl WinogradDivision {
         let pieces = down.output.div_ceil(rows) * across.output.div_ceil(strip.columns) * conv.images * conv.groups;
         let parts = ENOUGH.div_ceil(pieces.max(1)).min(conv.filters.div_ceil(FILTERS));
         let filters = conv.filters.div_ceil(parts).next_multiple_of(registers.lanes);
+        let enough = down.output.div_ceil(ENOUGH.div_ceil((conv.images * conv.groups).max(1)));
+        let unit = if parts == 1 { enough.max(FEW_TILES / 2 / strip.columns).clamp(1, rows) } else { rows };
         let (blocks, at_once) = registers.tile(rows * strip.columns, filters / registers.lanes);
         let width = blocks * registers.lanes;
         // The weights that are transformed once are read once for each piece, the tiles once for these filters: if
@@ -98,6 +101,7 @@ impl WinogradDivision {
             height: down.output,
             width: across.output,
             rows,
+            unit,
             at_once,
             blocks,
             stretch: evenly(conv.channels, (caches.floats_of_l1(2) / width).max(1)),
@@ -153,9 +157,11 @@ pub fn compute(
 ) -> Result<()> {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
     let division = WinogradDivision::new(isa, caches, conv);
-    let (down, across) = (division.height.div_ceil(division.rows), division.width.div_ceil(division.strip.columns));
+    let (down, across) = (division.height.div_ceil(division.unit), division.width.div_ceil(division.strip.columns));
     let parts = conv.filters.div_ceil(division.filters);
     let items = conv.images * conv.groups * down * across * parts;
+    // Items of a piece: the last one of an image may be smaller.
+    let most = if division.rows == division.height { down } else { division.rows / division.unit };
     check_scratch(site, division.scratch_bytes(isa, conv));
     let cost_ns = conv.cost_ns() as f32 / items as f32;
     let held = [const { HeldPanels::new() }; MAX_SLOTS];
@@ -167,27 +173,31 @@ pub fn compute(
         let mut item = claim.begin();
         while item < claim.end() {
             let (region, part) = (item / parts, item % parts);
-            // Filters that follow one another are computed together.
-            let more = (parts - part).min(claim.end() - item);
-            let (number, region_of_it) = (region / (down * across), region % (down * across));
-            let (row, column) = (region_of_it / across * division.rows, region_of_it % across * division.strip.columns);
+            let (number, column, unit) = (region / (across * down), region / down % across, region % down);
+            // Filters, or rows, that follow one another are computed together.
+            let left = claim.end() - item;
+            let (filters, units) = match parts {
+                1 => (1, evenly((down - unit).min(left), most)),
+                _ => ((parts - part).min(left), 1),
+            };
+            let (row, column) = (unit * division.unit, column * division.strip.columns);
             let piece = WinogradPiece {
                 isa,
                 conv,
                 division: &division,
                 of: operands(conv, data, number),
                 packed: data.packed.map(|packed| (packed, number % conv.groups)),
-                rows: row..(row + division.rows).min(division.height),
+                rows: row..(row + units * division.unit).min(division.height),
                 columns: column..(column + division.strip.columns).min(division.width),
                 out: out.data().wrapping_add(number * conv.filters * conv.windows()),
             };
             if !held[claim.slot()].replace(Some(region)) {
                 piece.transform(&mut scratch);
             }
-            let filters = part * division.filters..((part + more) * division.filters).min(conv.filters);
+            let of = part * division.filters..((part + filters) * division.filters).min(conv.filters);
             // SAFETY: the level is supported, and these elements of the output are claimed.
-            unsafe { piece.compute(filters, &mut scratch) };
-            item += more;
+            unsafe { piece.compute(of, &mut scratch) };
+            item += filters * units;
         }
         Ok(())
     })
