@@ -18,7 +18,7 @@ const GARBAGE: u64 = 0xFFFF_FFF7_FFFF_FFF7;
 const GUARDS: usize = 64;
 
 /// Runs a region in the calling thread, piece by piece.
-struct Cutter {
+pub(super) struct Cutter {
     /// 0 = in one piece.
     seed: u64,
     words: usize,
@@ -34,14 +34,14 @@ fn random(state: &mut u64, n: usize) -> usize {
 }
 
 impl Cutter {
-    fn new(seed: u64, bytes: usize) -> Cutter {
+    pub(super) fn new(seed: u64, bytes: usize) -> Cutter {
         let words = bytes.div_ceil(64) * 8;
         // One of them is aligned to 64 bytes.
         let slot = || UnsafeCell::new(vec![GARBAGE; words + GUARDS + 8]);
         Cutter { seed, words, slots: (0..SLOTS).map(|_| slot()).collect() }
     }
 
-    fn check_guards(self) {
+    pub(super) fn check_guards(self) {
         for slot in self.slots {
             let slot = slot.into_inner();
             let first = slot.as_ptr().align_offset(64);

@@ -202,6 +202,11 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
         let (mut of_a, mut of_b) = (a.data, b.data);
         let mut left = depth;
         while left >= STEPS {
+            if a.depth == 1 && (depth - left).is_multiple_of(LINE) {
+                for r in 0..R {
+                    prefetch(of_a.wrapping_add((R + r) * a.across));
+                }
+            }
             for step in 0..STEPS {
                 let row = if FROM == PLACES { of_b.add(*places.add(step)) } else { of_b.add(step * b.depth) };
                 let to = panel.wrapping_add(step * pitch);
@@ -372,6 +377,18 @@ unsafe fn finish<V: Vector>(tile: &MicroTile, sums: *const f32) {
             all.store_part(c, count);
         }
     }
+}
+
+/// Prefetches a line that will be read, into the L2 cache.
+#[inline(always)]
+fn prefetch(from: *const f32) {
+    // SAFETY: a prefetch may use any address.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(from.cast());
+    }
+    let _ = from;
 }
 
 /// Prefetches a line that will be written.

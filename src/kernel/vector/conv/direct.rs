@@ -15,7 +15,7 @@ use super::super::strip::{Strip, copy};
 use super::filters::PackedFilters;
 use super::output::OutputRegion;
 use super::shape::{ConvShape, Data, operands};
-use super::tile::{FilterRegisters, Tile};
+use super::tile::{FilterRegisters, NextWeights, Tile};
 use crate::base::Result;
 use crate::threadpool::{MAX_SLOTS, Span};
 use std::ops::Range;
@@ -42,7 +42,8 @@ pub struct DirectDivision {
     stretch: usize,
     /// Filters at once, at most.
     at_once: usize,
-    /// Windows of a tile, if they are of one element.
+    /// Whether windows are of one element, so that a tile may go from one row to the next, and the windows of a tile.
+    is_flat: bool,
     panel: usize,
 }
 
@@ -58,6 +59,7 @@ impl DirectDivision {
         let filters = conv.filters.div_ceil(parts).next_multiple_of(registers.lanes);
         let at_once = registers.windows.len() * registers.lanes;
         let taps = conv.rows.taps * conv.columns.taps;
+        let is_flat = conv.is_of_points() && (rows == 1 || strip.columns == across.output);
         // The weights of a stretch of channels, which a tile reads for all windows of a piece.
         let stretch = (caches.floats_of_l2(4) / (at_once * taps)).clamp(1, conv.channels);
         DirectDivision {
@@ -69,7 +71,8 @@ impl DirectDivision {
             // Stretches of about the same length.
             stretch: conv.channels.div_ceil(conv.channels.div_ceil(stretch)),
             at_once: at_once.min(filters),
-            panel: registers.tile(strip.columns, filters / registers.lanes).1,
+            is_flat,
+            panel: registers.tile(rows * strip.columns, filters / registers.lanes).1,
         }
     }
 
@@ -79,8 +82,11 @@ impl DirectDivision {
         let taps = conv.rows.taps * conv.columns.taps;
         let sizes = [
             taps * size_of::<usize>() / size_of::<f32>(),
-            if conv.is_plain() { conv.channels * self.strip.columns } else { self.strip.floats(conv.channels) },
-            self.rows * self.strip.columns * self.at_once,
+            match self.is_flat {
+                true => conv.channels * self.rows * self.strip.columns,
+                false => self.strip.floats(conv.channels),
+            },
+            (self.rows * self.strip.columns * self.at_once).max(self.strip.floats(1)),
             self.at_once,
             self.stretch * taps * self.at_once,
         ];
@@ -129,7 +135,7 @@ pub fn compute(
                 out: out.data().wrapping_add(number * conv.filters * conv.windows()),
             };
             if !held[claim.slot()].replace(Some(region)) {
-                piece.fill(scratch.strip);
+                piece.fill(&mut scratch);
             }
             let filters = part * division.filters..((part + 1) * division.filters).min(conv.filters);
             // SAFETY: the processor has the instruction set, and these elements of the output are claimed.
@@ -178,14 +184,18 @@ struct ConvPiece<'a> {
 }
 
 impl ConvPiece<'_> {
-    fn fill(&self, strip: &mut [f32]) {
+    fn fill(&self, scratch: &mut DirectScratch<'_>) {
         let layout = &self.division.strip;
         for channel in 0..self.conv.channels {
             let plane = &self.of.x[channel * self.conv.plane()..][..self.conv.plane()];
             if self.conv.is_plain() {
-                self.fill_panels(channel, &plane[self.columns.clone()], strip);
+                self.fill_panels(channel, &plane[self.columns.clone()], scratch.strip);
+            } else if self.division.is_flat {
+                // The strip of a channel, where there are no sums yet: all windows, one after the other.
+                layout.fill(self.isa, plane, self.rows.clone(), self.columns.start, Some(0.0), scratch.sums);
+                self.fill_panels(channel, &scratch.sums[..self.rows.len() * self.columns.len()], scratch.strip);
             } else {
-                let to = &mut strip[channel * layout.channel()..];
+                let to = &mut scratch.strip[channel * layout.channel()..];
                 layout.fill(self.isa, plane, self.rows.clone(), self.columns.start, Some(0.0), to);
             }
         }
@@ -204,9 +214,17 @@ impl ConvPiece<'_> {
         }
     }
 
+    /// Rows of windows whose tiles are apart, and windows of each.
+    fn rows_of_tiles(&self) -> (usize, usize) {
+        match self.division.is_flat {
+            true => (1, self.rows.len() * self.columns.len()),
+            false => (self.rows.len(), self.columns.len()),
+        }
+    }
+
     /// The windows of a row, in tiles of about the same size.
     fn tiles(&self, most: usize) -> impl Iterator<Item = Range<usize>> + use<> {
-        let columns = self.columns.len();
+        let columns = self.rows_of_tiles().1;
         let tiles = columns.div_ceil(most);
         (0..tiles).map(move |tile| tile * columns / tiles..(tile + 1) * columns / tiles)
     }
@@ -217,11 +235,11 @@ impl ConvPiece<'_> {
         let FilterRegisters { lanes, .. } = FilterRegisters::of(self.isa);
         let (conv, division) = (self.conv, self.division);
         let taps = conv.rows.taps * conv.columns.taps;
-        let columns = self.columns.len();
+        let (rows, columns) = self.rows_of_tiles();
         let mut filter = filters.start;
         while filter < filters.end {
             let left = (filters.end - filter).div_ceil(lanes);
-            let (blocks, at_once) = match conv.is_plain() {
+            let (blocks, at_once) = match division.is_flat {
                 true => (left.min(2), division.panel),
                 false => FilterRegisters::of(self.isa).tile(columns, left),
             };
@@ -242,11 +260,18 @@ impl ConvPiece<'_> {
                         (scratch.weights.as_ptr(), depth * lanes)
                     }
                 };
-                for row in 0..self.rows.len() {
-                    for tile in self.tiles(at_once) {
+                // Those of the next channels, or of the next filters.
+                let next = match from + channels < conv.channels {
+                    true => weights.wrapping_add(channels * taps * lanes),
+                    false => weights.wrapping_add(blocks * block_step - from * taps * lanes),
+                };
+                let tiles = self.tiles(at_once).count();
+                for row in 0..rows {
+                    for (number, tile) in self.tiles(at_once).enumerate() {
                         let Range { start: begin, end } = tile;
+                        let part = (row * tiles + number, rows * tiles);
                         let sums = (row * columns + begin) * width;
-                        let (channel, x) = match conv.is_plain() {
+                        let (channel, x) = match division.is_flat {
                             true => (end - begin, begin * conv.channels),
                             false => (division.strip.channel(), row * division.strip.step() + begin),
                         };
@@ -257,6 +282,7 @@ impl ConvPiece<'_> {
                             channels,
                             weights,
                             block_step,
+                            next: NextWeights::of_part(next, lanes, channels * taps, part),
                             first: (from == 0).then_some(scratch.first.as_ptr()),
                             sums: scratch.sums[sums..sums + (end - begin) * width].as_mut_ptr(),
                         };
@@ -266,7 +292,7 @@ impl ConvPiece<'_> {
                     }
                 }
             }
-            let sums = &mut scratch.sums[..self.rows.len() * columns * width];
+            let sums = &mut scratch.sums[..rows * columns * width];
             if self.of.addend.is_none() {
                 activation::apply(conv.activation, self.isa, sums);
             }

@@ -93,6 +93,13 @@ impl ConvShape {
         self.rows.is_plain() && self.columns.is_plain()
     }
 
+    /// Whether each window is one element, perhaps of every second row and column.
+    pub fn is_of_points(&self) -> bool {
+        let points =
+            |axis: &Axis| axis.taps == 1 && axis.before == 0 && axis.output * axis.stride < axis.input + axis.stride;
+        points(&self.rows) && points(&self.columns)
+    }
+
     /// The axes of the windows; if each is one element the image is a single row.
     pub fn axes(&self) -> (Axis, Axis) {
         match self.is_plain() {

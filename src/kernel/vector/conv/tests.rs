@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::super::activation::{self, Activation};
+use super::super::pieces_tests::Cutter;
 use super::super::standalone::StandaloneCall;
 use super::super::window::EdgeMode;
 use super::*;
@@ -94,6 +95,16 @@ fn check(conv: &ConvShape, way: ConvAlgorithm) {
                 got
             };
             let packed = super::packed(isa, conv, &weights).unwrap();
+            // In pieces of any size and order.
+            let whole = compute(conv, &data, Caches::of_machine());
+            for (seed, packed) in [(1, None), (2, packed.as_ref()), (3, packed.as_ref())] {
+                let mut got = vec![f32::NAN; out];
+                let cutter = Cutter::new(seed, scratch_bytes_on(isa, Caches::of_machine(), conv));
+                let to = MatrixMut::dense(&mut got, conv.images * conv.groups * conv.filters, conv.windows());
+                compute_with((isa, Caches::of_machine()), conv, &Data { packed, ..data }, to, &cutter).unwrap();
+                cutter.check_guards();
+                assert_eq!(bits(&got), bits(&whole), "{isa:?} {way:?} {conv:?}: pieces by seed {seed}");
+            }
             let plain = compute(&ConvShape { activation: Activation::NONE, ..*conv }, &data, Caches::of_machine());
             for (number, activation) in activations(conv).into_iter().enumerate() {
                 // The first one alone and with an addend, the others with or without, in turn.
@@ -169,6 +180,7 @@ fn by_winograd() {
         (1, 2, 33, 41, 10, 29, EdgeMode::Reflect),
         (1, 1, 300, 33, 8, 20, EdgeMode::Zero),
         (1, 1, 32, 33, 9, 301, EdgeMode::Zero),
+        (1, 1, 32, 32, 29, 26, EdgeMode::Zero),
     ] {
         for padding in edges {
             let axis = |input: usize| Axis { edge, ..axis(input, 3, 1, 1, padding) };
@@ -200,6 +212,12 @@ fn directly_in_several_pieces() {
     let wide = axis(1201, 5, 2, 1, (2, 2));
     check(&ConvShape { channels: 40, filters: 17, columns: wide, ..long }, ConvAlgorithm::Direct);
     check(&ConvShape { channels: 70, filters: 12, rows: Axis::ONE, columns: wide, ..long }, ConvAlgorithm::Direct);
+    // Every second or third element of rows, some of them longer than a piece.
+    for (height, width, strides) in [(14, 14, (2, 2)), (41, 56, (2, 2)), (13, 700, (3, 2)), (1, 90, (1, 3))] {
+        let points = |input: usize, stride: usize| axis(input, 1, stride, 1, (0, 0));
+        let (rows, columns) = (points(height, strides.0), points(width, strides.1));
+        check(&ConvShape { channels: 260, filters: 37, rows, columns, ..long }, ConvAlgorithm::Direct);
+    }
     // The image itself is the matrix.
     let plain = ConvShape { rows: axis(20, 1, 1, 1, (0, 0)), columns: axis(21, 1, 1, 1, (0, 0)), ..long };
     check(&plain, ConvAlgorithm::Product);

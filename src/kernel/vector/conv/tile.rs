@@ -6,6 +6,9 @@
 //!
 //! An element is the chain first + x * weight over channels and taps in order, in every tile. Sums that are stored and
 //! loaded between two stretches of channels stay what they are.
+//!
+//! In a network the weights of a layer come from memory, as those of the others have driven them out. While a few tiles
+//! use some weights they prefetch the next ones, a part each.
 
 use super::super::isa::Isa;
 use super::super::lanes::{Baseline, Vector};
@@ -49,6 +52,22 @@ impl FilterRegisters {
     }
 }
 
+/// Weights that are needed next, and are prefetched into the L2 cache meanwhile: at each place a cache line of each
+/// block. They are never read: any address is allowed.
+#[derive(Clone, Copy)]
+pub struct NextWeights {
+    data: *const f32,
+    /// Floats from one place's line to the next one's.
+    step: usize,
+}
+
+impl NextWeights {
+    /// What one of several tiles, which all use weights of so many places, prefetches of those that begin at `data`.
+    pub fn of_part(data: *const f32, lanes: usize, places: usize, (part, parts): (usize, usize)) -> NextWeights {
+        NextWeights { data: data.wrapping_add(part * places * lanes / parts), step: lanes.div_ceil(parts) }
+    }
+}
+
 /// A few neighbouring windows of a row, and a few blocks of filters.
 pub struct Tile<'a> {
     /// The first window in the strip.
@@ -61,6 +80,7 @@ pub struct Tile<'a> {
     pub weights: *const f32,
     /// Floats from the weights of one block to those of the next.
     pub block_step: usize,
+    pub next: NextWeights,
     /// The first values of the sums, for each filter; `None`: those that were stored.
     pub first: Option<*const f32>,
     /// `[window][filter]`
@@ -129,14 +149,16 @@ impl Tile<'_> {
                     };
                 }
             }
-            let (mut x, mut weights) = (self.x, self.weights);
+            let (mut x, mut weights, mut next) = (self.x, self.weights, self.next.data);
             for _ in 0..self.channels {
                 for &place in self.taps {
                     let x = x.add(place);
                     let mut of = [V::splat(0.0); BLOCKS];
                     for (j, of) in of.iter_mut().enumerate() {
                         *of = V::load(weights.add(j * self.block_step));
+                        prefetch(next.wrapping_add(j * self.block_step));
                     }
+                    next = next.wrapping_add(self.next.step);
                     for (i, sums) in sums.iter_mut().enumerate() {
                         let x = V::splat(*x.add(i));
                         for (sum, of) in sums.iter_mut().zip(of) {
@@ -155,4 +177,16 @@ impl Tile<'_> {
             }
         }
     }
+}
+
+/// Prefetches a line into the L2 cache.
+#[inline(always)]
+fn prefetch(from: *const f32) {
+    // SAFETY: a prefetch may use any address.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(from.cast());
+    }
+    let _ = from;
 }

@@ -29,7 +29,7 @@ use super::super::window::Axis;
 use super::filters::{self, PackedFilters};
 use super::output::OutputRegion;
 use super::shape::{ConvShape, Data, operands};
-use super::tile::{FilterRegisters, Tile};
+use super::tile::{FilterRegisters, NextWeights, Tile};
 use super::transform::{BEHIND, OutputOfPiece, PLACES, TAPS, TileGroups, TilesOfChannel, transform_weights};
 use crate::base::Result;
 use crate::threadpool::{MAX_SLOTS, Span};
@@ -64,8 +64,9 @@ pub struct WinogradDivision {
     /// Rows of tiles, and tiles of each.
     height: usize,
     width: usize,
-    /// Rows of tiles in a piece.
+    /// Rows of tiles in a piece, at most, and in an item of the region: few filters are divided by rows alone.
     rows: usize,
+    unit: usize,
     /// Tiles, and blocks of filters, whose sums are in registers at once.
     at_once: usize,
     blocks: usize,
@@ -88,6 +89,8 @@ impl WinogradDivision {
         let pieces = down.output.div_ceil(rows) * across.output.div_ceil(strip.columns) * conv.images * conv.groups;
         let parts = ENOUGH.div_ceil(pieces.max(1)).min(conv.filters.div_ceil(FILTERS));
         let filters = conv.filters.div_ceil(parts).next_multiple_of(registers.lanes);
+        let enough = down.output.div_ceil(ENOUGH.div_ceil((conv.images * conv.groups).max(1)));
+        let unit = if parts == 1 { enough.max(FEW_TILES / 2 / strip.columns).clamp(1, rows) } else { rows };
         let (blocks, at_once) = registers.tile(rows * strip.columns, filters / registers.lanes);
         let width = blocks * registers.lanes;
         // The weights that are transformed once are read once for each piece, the tiles once for these filters: if
@@ -98,6 +101,7 @@ impl WinogradDivision {
             height: down.output,
             width: across.output,
             rows,
+            unit,
             at_once,
             blocks,
             stretch: evenly(conv.channels, (caches.floats_of_l1(2) / width).max(1)),
@@ -153,9 +157,11 @@ pub fn compute(
 ) -> Result<()> {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
     let division = WinogradDivision::new(isa, caches, conv);
-    let (down, across) = (division.height.div_ceil(division.rows), division.width.div_ceil(division.strip.columns));
+    let (down, across) = (division.height.div_ceil(division.unit), division.width.div_ceil(division.strip.columns));
     let parts = conv.filters.div_ceil(division.filters);
     let items = conv.images * conv.groups * down * across * parts;
+    // Items of a piece: the last one of an image may be smaller.
+    let most = if division.rows == division.height { down } else { division.rows / division.unit };
     check_scratch(site, division.scratch_bytes(isa, conv));
     let cost_ns = conv.cost_ns() as f32 / items as f32;
     let held = [const { HeldPanels::new() }; MAX_SLOTS];
@@ -167,27 +173,31 @@ pub fn compute(
         let mut item = claim.begin();
         while item < claim.end() {
             let (region, part) = (item / parts, item % parts);
-            // Filters that follow one another are computed together.
-            let more = (parts - part).min(claim.end() - item);
-            let (number, region_of_it) = (region / (down * across), region % (down * across));
-            let (row, column) = (region_of_it / across * division.rows, region_of_it % across * division.strip.columns);
+            let (number, column, unit) = (region / (across * down), region / down % across, region % down);
+            // Filters, or rows, that follow one another are computed together.
+            let left = claim.end() - item;
+            let (filters, units) = match parts {
+                1 => (1, evenly((down - unit).min(left), most)),
+                _ => ((parts - part).min(left), 1),
+            };
+            let (row, column) = (unit * division.unit, column * division.strip.columns);
             let piece = WinogradPiece {
                 isa,
                 conv,
                 division: &division,
                 of: operands(conv, data, number),
                 packed: data.packed.map(|packed| (packed, number % conv.groups)),
-                rows: row..(row + division.rows).min(division.height),
+                rows: row..(row + units * division.unit).min(division.height),
                 columns: column..(column + division.strip.columns).min(division.width),
                 out: out.data().wrapping_add(number * conv.filters * conv.windows()),
             };
             if !held[claim.slot()].replace(Some(region)) {
                 piece.transform(&mut scratch);
             }
-            let filters = part * division.filters..((part + more) * division.filters).min(conv.filters);
+            let of = part * division.filters..((part + filters) * division.filters).min(conv.filters);
             // SAFETY: the level is supported, and these elements of the output are claimed.
-            unsafe { piece.compute(filters, &mut scratch) };
-            item += more;
+            unsafe { piece.compute(of, &mut scratch) };
+            item += filters * units;
         }
         Ok(())
     })
@@ -251,6 +261,8 @@ struct FilterWeights {
     data: *const f32,
     /// Floats from one block to the next.
     block_step: usize,
+    /// Those of the next place that is multiplied.
+    next: *const f32,
 }
 
 impl WinogradPiece<'_> {
@@ -303,10 +315,20 @@ impl WinogradPiece<'_> {
                     for place in 0..PLACES {
                         for (filter, sums) in part.clone().step_by(width).zip(scratch.sums.chunks_exact_mut(chunk)) {
                             let of = at_once(filter);
+                            let at = |filter: usize, place: usize| {
+                                packed.at(group, filter / lanes, place * self.conv.channels)
+                            };
                             let weights = FilterWeights {
                                 blocks: of.len().div_ceil(lanes),
-                                data: packed.at(group, filter / lanes, 0),
+                                data: at(filter, 0),
                                 block_step: packed.block(),
+                                next: match (of.end < part.end, place + 1 < PLACES) {
+                                    (true, _) => at(of.end, place),
+                                    (false, true) => at(part.start, place + 1),
+                                    (false, false) => {
+                                        at(filter, 0).wrapping_add(of.len().div_ceil(lanes) * packed.block())
+                                    }
+                                },
                             };
                             // SAFETY: the tiles were transformed; there are these weights and sums.
                             unsafe { self.multiply(place, &weights, scratch.tiles, scratch.zeros, sums) };
@@ -334,10 +356,13 @@ impl WinogradPiece<'_> {
     /// The level is supported, the tiles of all channels were transformed, and there are weights of so many blocks for
     /// all places and channels, and sums of all places and tiles.
     unsafe fn multiply(&self, place: usize, weights: &FilterWeights, tiles: &[f32], zeros: &[f32], sums: &mut [f32]) {
-        let FilterWeights { blocks, data, block_step } = *weights;
+        let FilterWeights { blocks, data, block_step, next } = *weights;
         let lanes = FilterRegisters::of(self.isa).lanes;
         let channels = self.conv.channels;
         for from in (0..channels).step_by(self.division.stretch) {
+            let stretch = self.division.stretch.min(channels - from);
+            let data = data.wrapping_add((place * channels + from) * lanes);
+            let next = if from + stretch < channels { data.wrapping_add(stretch * lanes) } else { next };
             for (group, of) in self.groups().numbered() {
                 let at = (place * self.tiles() + of.start) * blocks * lanes;
                 let x = place * self.division.place(self.conv) + of.start * channels + group * BEHIND;
@@ -345,9 +370,10 @@ impl WinogradPiece<'_> {
                     x: tiles[x + from * of.len()..].as_ptr(),
                     channel: of.len(),
                     taps: &[0],
-                    channels: self.division.stretch.min(channels - from),
-                    weights: data.wrapping_add((place * channels + from) * lanes),
+                    channels: stretch,
+                    weights: data,
                     block_step,
+                    next: NextWeights::of_part(next, lanes, stretch, (group, self.groups().count)),
                     first: (from == 0).then_some(zeros.as_ptr()),
                     sums: sums[at..at + of.len() * blocks * lanes].as_mut_ptr(),
                 };
@@ -412,6 +438,7 @@ impl WinogradPiece<'_> {
             // SAFETY: the level is supported; both are blocks of all channels.
             unsafe { transform_weights(self.isa, from.as_ptr(), channels, to.as_mut_ptr()) };
         }
-        FilterWeights { blocks, data: scratch.weights.as_ptr(), block_step: PLACES * channels * lanes }
+        let data = scratch.weights.as_ptr();
+        FilterWeights { blocks, data, block_step: PLACES * channels * lanes, next: data }
     }
 }
