@@ -84,6 +84,7 @@ mod request;
 mod ring;
 mod run_graph;
 mod shares;
+mod sort;
 mod stacks;
 mod sums;
 mod table;

@@ -5,11 +5,13 @@ use super::clock::{self, ClockScale};
 use super::names;
 use super::record::{COMPILED, FAILED, KNOWN, LAST, LATER, NONE, TraceEvent, TraceRecord, Words};
 use super::recorder::Recorder;
+use super::sort::sort_nearly;
 use super::table::{NodeOfTable, Table};
 use super::track::table_of;
 use crate::base::{Error, Result};
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::mem::take;
 use std::sync::Arc;
 
 /// An empty vector with room for `len` elements.
@@ -93,6 +95,17 @@ pub struct Label {
     pub event: TraceEvent,
     pub table: u32,
     pub object: u32,
+}
+
+/// Labels that are found at once among those that came before.
+const KNOWN_LABELS: usize = 1 << 16;
+
+impl Label {
+    /// Its place among the known ones: neighbouring objects have different ones.
+    fn slot(&self) -> usize {
+        let of_table = self.table.wrapping_mul(0x9E37_79B1).wrapping_add((self.event as u32) << 12);
+        (of_table ^ self.object) as usize % KNOWN_LABELS
+    }
 }
 
 pub struct Timeline {
@@ -290,7 +303,7 @@ impl Timeline {
                         }
                         continue;
                     }
-                    TraceEvent::Node | TraceEvent::Round => {
+                    TraceEvent::Node | TraceEvent::Round if !turns.is_empty() => {
                         let counted_at = self.node(record.frame, record.object).and_then(|node| node.counted_at);
                         if let Some(counted_at) = counted_at {
                             span.number = turn_of(turns, counted_at, thread as u32, place as u32, record);
@@ -309,8 +322,9 @@ impl Timeline {
                 spans[begun].end_ns = last_ns;
             }
         }
-        spans.sort_unstable_by_key(|span| (span.thread, span.begin_ns, Reverse(span.end_ns), Reverse(span.place)));
-        instants.sort_unstable_by_key(|span| (span.thread, span.begin_ns, span.place));
+        // A thread records a span when it ends, behind those that lie in it.
+        sort_nearly(&mut spans, |span| (span.thread, span.begin_ns, Reverse(span.end_ns), Reverse(span.place)));
+        sort_nearly(&mut instants, |span| (span.thread, span.begin_ns, span.place));
         (self.spans, self.instants) = (spans, instants);
         Ok(())
     }
@@ -339,15 +353,15 @@ impl Timeline {
         }
     }
 
-    fn label_of(&self, span: &TraceSpan) -> Label {
+    /// The label of a span in a run of this program, if it is known.
+    fn label_of(span: &TraceSpan, program: Option<u32>) -> Label {
         let of = |table, object| Label { event: span.event, table, object };
         match span.event {
             TraceEvent::Node | TraceEvent::Round | TraceEvent::Return | TraceEvent::Failure => {
-                of(self.run(span.frame).map_or(NONE, |run| run.program), span.object)
+                of(program.unwrap_or(NONE), span.object)
             }
-            TraceEvent::Stay => of(span.object, NONE),
+            TraceEvent::Stay | TraceEvent::Submit | TraceEvent::Park => of(span.object, NONE),
             TraceEvent::Item => of(span.object, u32::from(span.carrier)),
-            TraceEvent::Submit | TraceEvent::Park => of(span.object, NONE),
             TraceEvent::SpanBegin | TraceEvent::Mark | TraceEvent::Device | TraceEvent::Comm | TraceEvent::Memory => {
                 of(NONE, span.object)
             }
@@ -357,17 +371,41 @@ impl Timeline {
     }
 
     fn find_labels(&mut self) -> Result<()> {
-        let mut labels = room(self.spans.len() + self.instants.len())?;
-        labels.extend(self.spans.iter().chain(&self.instants).map(|span| self.label_of(span)));
-        labels.sort_unstable();
-        labels.dedup();
-        let mut numbers: Vec<u32> = room(self.spans.len() + self.instants.len())?;
-        let number = |span: &TraceSpan| labels.binary_search(&self.label_of(span)).unwrap_or(0) as u32;
-        numbers.extend(self.spans.iter().chain(&self.instants).map(number));
-        for (span, label) in self.spans.iter_mut().chain(&mut self.instants).zip(numbers) {
-            span.label = label;
+        let (mut spans, mut instants) = (take(&mut self.spans), take(&mut self.instants));
+        // Labels as they come, most of them once: a slot knows the last one that fell on it.
+        let mut known: Vec<Option<(Label, u32)>> = room(KNOWN_LABELS)?;
+        known.resize(KNOWN_LABELS, None);
+        let mut labels: Vec<(Label, u32)> = Vec::new();
+        let mut run: Option<&RunOfTrace> = None;
+        for span in spans.iter_mut().chain(&mut instants) {
+            if run.is_none_or(|run| run.frame != span.frame) {
+                run = self.run(span.frame);
+            }
+            let label = Self::label_of(span, run.map(|run| run.program));
+            let slot = &mut known[label.slot()];
+            span.label = match *slot {
+                Some((of_slot, place)) if of_slot == label => place,
+                _ => {
+                    let place = labels.len() as u32;
+                    labels.try_reserve(1).map_err(|_| Error::exhausted("a saved trace", size_of_val(&labels[..])))?;
+                    labels.push((label, place));
+                    slot.insert((label, place)).1
+                }
+            };
         }
-        self.labels = labels;
+        labels.sort_unstable();
+        let (mut sorted, mut numbers): (Vec<Label>, Vec<u32>) = (room(labels.len())?, room(labels.len())?);
+        numbers.resize(labels.len(), 0);
+        for (label, place) in labels {
+            if sorted.last() != Some(&label) {
+                sorted.push(label);
+            }
+            numbers[place as usize] = sorted.len() as u32 - 1;
+        }
+        for span in spans.iter_mut().chain(&mut instants) {
+            span.label = numbers[span.label as usize];
+        }
+        (self.spans, self.instants, self.labels) = (spans, instants, sorted);
         Ok(())
     }
 
@@ -465,6 +503,9 @@ impl Timeline {
 
     /// For each span that an edge from another thread has made ready: the span where that edge begins.
     pub fn arrows(&self) -> Result<Vec<(u32, u32)>> {
+        if self.threads.len() < 2 {
+            return Ok(Vec::new());
+        }
         let mut by_node: Vec<(u32, u32, u64, u32)> = room(self.spans.len())?;
         for (at, span) in self.spans.iter().enumerate() {
             if span.event == TraceEvent::Node && span.flags & FAILED == 0 {
