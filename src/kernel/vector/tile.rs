@@ -381,7 +381,7 @@ unsafe fn finish<V: Vector>(tile: &MicroTile, sums: *const f32) {
 
 /// Prefetches a line that will be read, into the L2 cache.
 #[inline(always)]
-fn prefetch(from: *const f32) {
+pub fn prefetch(from: *const f32) {
     // SAFETY: a prefetch may use any address.
     #[cfg(target_arch = "x86_64")]
     unsafe {

@@ -12,6 +12,7 @@
 
 use super::super::isa::Isa;
 use super::super::lanes::{Baseline, Vector};
+use super::super::tile::prefetch;
 
 /// The registers of an instruction set.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +63,7 @@ pub struct NextWeights {
 }
 
 impl NextWeights {
-    /// What one of several tiles, which all use weights of so many places, prefetches of those that begin at `data`.
+    /// The part that one of several tiles, which all use weights of so many places, prefetches of those from `data` on.
     pub fn of_part(data: *const f32, lanes: usize, places: usize, (part, parts): (usize, usize)) -> NextWeights {
         NextWeights { data: data.wrapping_add(part * places * lanes / parts), step: lanes.div_ceil(parts) }
     }
@@ -177,16 +178,4 @@ impl Tile<'_> {
             }
         }
     }
-}
-
-/// Prefetches a line into the L2 cache.
-#[inline(always)]
-fn prefetch(from: *const f32) {
-    // SAFETY: a prefetch may use any address.
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T1>(from.cast());
-    }
-    let _ = from;
 }

@@ -1,5 +1,5 @@
 //! Windows that are read from the image in place: without gaps between their taps, in an image that is padded with a
-//! value. What is beyond the image is put in where elements are loaded. Rows beyond it are skipped, which no finite
+//! value. Elements beyond the image are put in where others are loaded. Rows beyond it are skipped, which no finite
 //! weight could tell from zeros.
 
 use super::combine::Combine;
@@ -38,7 +38,7 @@ impl LevelLoop for AreFinite<'_> {
 
     #[inline(always)]
     fn run(self) -> bool {
-        // What is not finite makes a NaN of 0.
+        // 0 times a number that is not finite is NaN.
         let mut sums = [0.0f32; 64];
         let (chunks, rest) = self.x.as_chunks::<64>();
         for chunk in chunks {
