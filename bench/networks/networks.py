@@ -28,7 +28,7 @@ import models
 import numpy
 
 BLOCKS = 20
-# The workers of ONNX Runtime spin for 42 ms after a run (1.32 on two cores), which are not to be the other side's.
+# The workers of ONNX Runtime 1.32 spin for 42 ms after a run. The other side begins later.
 PAUSE_S = 0.06
 spawn = multiprocessing.get_context("spawn")
 

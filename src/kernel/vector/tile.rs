@@ -202,6 +202,7 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
         let (mut of_a, mut of_b) = (a.data, b.data);
         let mut left = depth;
         while left >= STEPS {
+            // The next rows of A, which may be weights that come from memory.
             if a.depth == 1 && (depth - left).is_multiple_of(LINE) {
                 for r in 0..R {
                     prefetch(of_a.wrapping_add((R + r) * a.across));

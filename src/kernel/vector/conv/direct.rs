@@ -250,20 +250,24 @@ impl ConvPiece<'_> {
             }
             for from in (0..conv.channels).step_by(division.stretch) {
                 let channels = division.stretch.min(conv.channels - from);
-                let (weights, block_step) = match self.packed {
-                    Some((packed, group)) => (packed.at(group, filter / lanes, from * taps), packed.block()),
+                let (weights, block_step, next) = match self.packed {
+                    Some((packed, group)) => {
+                        let weights = packed.at(group, filter / lanes, from * taps);
+                        // Those of the next channels, or of the next filters.
+                        let next = match from + channels < conv.channels {
+                            true => packed.at(group, filter / lanes, (from + channels) * taps),
+                            false => packed.at(group, filter / lanes, 0).wrapping_add(blocks * packed.block()),
+                        };
+                        (weights, packed.block(), next)
+                    }
                     None => {
                         let depth = channels * taps;
                         let rows = &self.of.weights[filter * conv.depth()..(filter + count) * conv.depth()];
                         let stretch = from * taps..from * taps + depth;
                         super::filters::pack(self.isa, lanes, rows, conv.depth(), stretch, scratch.weights);
-                        (scratch.weights.as_ptr(), depth * lanes)
+                        let weights = scratch.weights.as_ptr();
+                        (weights, depth * lanes, weights)
                     }
-                };
-                // Those of the next channels, or of the next filters.
-                let next = match from + channels < conv.channels {
-                    true => weights.wrapping_add(channels * taps * lanes),
-                    false => weights.wrapping_add(blocks * block_step - from * taps * lanes),
                 };
                 let tiles = self.tiles(at_once).count();
                 for row in 0..rows {

@@ -95,13 +95,19 @@ fn check(conv: &ConvShape, way: ConvAlgorithm) {
                 got
             };
             let packed = super::packed(isa, conv, &weights).unwrap();
-            // In pieces of any size and order.
+            // In pieces of any size and order, with weights that are packed in the call too, in several stretches.
             let whole = compute(conv, &data, Caches::of_machine());
-            for (seed, packed) in [(1, None), (2, packed.as_ref()), (3, packed.as_ref())] {
+            let small = Caches { l1: 4 << 10, l2: 16 << 10 };
+            for (seed, packed, caches) in [
+                (1, None, &small),
+                (2, packed.as_ref(), &small),
+                (3, None, Caches::of_machine()),
+                (4, packed.as_ref(), Caches::of_machine()),
+            ] {
                 let mut got = vec![f32::NAN; out];
-                let cutter = Cutter::new(seed, scratch_bytes_on(isa, Caches::of_machine(), conv));
+                let cutter = Cutter::new(seed, scratch_bytes_on(isa, caches, conv));
                 let to = MatrixMut::dense(&mut got, conv.images * conv.groups * conv.filters, conv.windows());
-                compute_with((isa, Caches::of_machine()), conv, &Data { packed, ..data }, to, &cutter).unwrap();
+                compute_with((isa, caches), conv, &Data { packed, ..data }, to, &cutter).unwrap();
                 cutter.check_guards();
                 assert_eq!(bits(&got), bits(&whole), "{isa:?} {way:?} {conv:?}: pieces by seed {seed}");
             }
