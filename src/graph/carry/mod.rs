@@ -19,6 +19,7 @@ pub(in crate::graph) mod orders;
 pub(in crate::graph) mod progress;
 pub(in crate::graph) mod queue;
 pub(in crate::graph) mod ready_set;
+pub(in crate::graph) mod run_hooks;
 pub(in crate::graph) mod semaphore;
 pub(in crate::graph) mod state;
 pub(in crate::graph) mod traced;

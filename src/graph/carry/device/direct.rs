@@ -362,7 +362,7 @@ impl Direct {
             }
             let tape = self.tape(compiled);
             let issued = self.issue_in(&frame, &mut state, (queue, stream, tape.as_ref()), tensors, hold);
-            tape.into_iter().for_each(|tape| tape.close(stream, issued.is_ok()));
+            tape.into_iter().for_each(|tape| tape.close(stream, &issued));
             drop(state);
             hold.frame = Some(frame);
             return issued;
@@ -402,7 +402,7 @@ impl Direct {
             Some(accelerator) => accelerator.within(&mut issue),
             None => issue(),
         };
-        tape.into_iter().for_each(|tape| tape.close(stream, issued.is_ok()));
+        tape.into_iter().for_each(|tape| tape.close(stream, &issued));
         Some(issued)
     }
 

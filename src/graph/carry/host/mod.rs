@@ -40,7 +40,6 @@ pub(in crate::graph) mod ops;
 pub(in crate::graph) mod overlap;
 pub(in crate::graph) mod pending;
 pub(in crate::graph) mod role;
-mod run_hooks;
 pub(in crate::graph) mod run_progress;
 pub(in crate::graph) mod run_tape;
 pub(in crate::graph) mod serial;

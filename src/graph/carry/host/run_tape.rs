@@ -7,8 +7,8 @@
 
 use crate::base::time::ticks_ns;
 use crate::base::{Code, Result};
-use crate::graph::carry::host::run_hooks::RunHooks;
 use crate::graph::carry::orders::{ASKED, TRACED_RUN};
+use crate::graph::carry::run_hooks::RunHooks;
 use crate::graph::carry::state::RunState;
 use crate::graph::carry::traced::Carrier;
 use crate::memory::heap;

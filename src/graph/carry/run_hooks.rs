@@ -1,24 +1,33 @@
 //! The hooks of a run: when it begins and ends, and in each thread with each node.
 #![forbid(unsafe_code)]
 
+use crate::abi::weir_status;
 use crate::abi::weir_trace_node_flags::{WEIR_TRACE_NODE_AGAIN, WEIR_TRACE_NODE_FAILED, WEIR_TRACE_NODE_LATER};
 use crate::base::Result;
+use crate::graph::carry::compiled::Compiled;
 use crate::graph::carry::state::RunState;
 use crate::trace::{FAILED, HookedRun, LATER, Told};
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 
+impl Compiled {
+    /// A run, for hooks. The nodes' names are made for the first of such runs; `None` if there is no memory for them.
+    pub fn hooked(&self, number: u32, outer: u32) -> Option<HookedRun<'_>> {
+        self.explained.make_names(&|| self.explanation());
+        Some(HookedRun { names: self.explained.names()?, number, outer })
+    }
+}
+
 impl RunState {
-    /// The run has entered the hooks that there are. Its nodes' names are made for the first of such runs.
-    pub(super) fn begin_hooks(&self, around: u32) {
+    /// The run has entered the hooks that there are.
+    pub fn begin_hooks(&self, around: u32) {
         let told = self.traced.traces.told();
         if told.is_nobody() {
             return;
         }
         // ORDERING: Relaxed; published to helpers by `open`.
         self.traced.outer.store(around, Relaxed);
-        self.compiled.explained.make_names(&|| self.compiled.explanation());
-        match self.hooked() {
+        match self.compiled.hooked(self.traced.traces.frame(), around) {
             Some(run) => told.run_begin(&run),
             // There is no memory for the names: nobody is told of this run.
             None => self.traced.traces.leave_hooks(),
@@ -26,13 +35,13 @@ impl RunState {
     }
 
     /// No thread is in the run any more.
-    pub(super) fn end_hooks(&self, result: &Result<()>) {
+    pub fn end_hooks(&self, result: &Result<()>) {
         let told = self.traced.traces.told();
         if told.is_nobody() {
             return;
         }
         if let Some(run) = self.hooked() {
-            told.run_end(&run, result.as_ref().map_or_else(|error| error.code().status(), |()| 0));
+            told.run_end(&run, status_of(result));
         }
         self.traced.traces.leave_hooks();
     }
@@ -43,8 +52,13 @@ impl RunState {
     }
 }
 
+/// As hooks are told of it.
+pub fn status_of(result: &Result<()>) -> weir_status {
+    result.as_ref().map_or_else(|error| error.code().status(), |()| 0)
+}
+
 /// A thread's calls of hooks in a run, from when it comes until it leaves.
-pub(super) struct RunHooks<'a> {
+pub struct RunHooks<'a> {
     told: Told,
     run: HookedRun<'a>,
     /// The node whose beginning was told, and not its end; and the flags of the beginning.
@@ -58,9 +72,13 @@ impl<'a> RunHooks<'a> {
         if told.is_nobody() {
             return None;
         }
-        let run = state.hooked()?;
+        Some(RunHooks::come(told, state.hooked()?))
+    }
+
+    /// The calling thread comes into a run that has entered these hooks.
+    pub fn come(told: Told, run: HookedRun<'a>) -> RunHooks<'a> {
         told.stay_begin(&run);
-        Some(RunHooks { told, run, begun: Cell::new(None) })
+        RunHooks { told, run, begun: Cell::new(None) }
     }
 
     #[cold]

@@ -49,6 +49,7 @@ typedef struct tracer {
     atomic_long runs, runs_ended, ok, cancelled, failed;
     atomic_long stays, stays_ended, nodes, nodes_ended, again, later, failed_nodes;
     atomic_long regions, regions_ended, helps;
+    atomic_long on_devices;      /* nodes of other engines than the CPU */
     atomic_long inside;          /* runs with a run around them */
     atomic_long named[MOST_NAMES]; /* nodes by the first letter of their name, from 'a' on */
     atomic_int released;
@@ -92,7 +93,8 @@ static void node_begin(void *ctx, const weir_trace_run *run, const weir_trace_no
     tracer *t = ctx;
     check_run(t, run);
     CHECK_EQ(node->struct_size, sizeof *node);
-    CHECK(node->name != NULL && (node->engine == NULL || strncmp(node->engine, "cpu", 3) == 0));
+    CHECK(node->name != NULL);
+    if (node->engine != NULL && strncmp(node->engine, "cpu", 3) != 0) atomic_fetch_add(&t->on_devices, 1);
     CHECK(is_in(run->number));
     push((frame){NODE, node->name, run->number});
     if (node->flags & WEIR_TRACE_NODE_AGAIN) {
