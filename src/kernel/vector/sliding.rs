@@ -85,9 +85,6 @@ impl Sliding {
     pub fn scratch_bytes<C: Combine>(&self) -> usize {
         let suits = in_place::suits::<C>(self.channels, &self.rows, &self.columns);
         let in_place = if suits { self.rows_in_place() * self.columns.output + BEHIND } else { 0 };
-        if suits && !C::WEIGHTS {
-            return in_place * size_of::<f32>();
-        }
         let (rows, strip) = self.strip();
         let [taps, divisors, strip, together] = self.floats(rows, &strip);
         (taps + divisors + strip * together).max(in_place) * size_of::<f32>()
@@ -109,7 +106,8 @@ impl Sliding {
         assert!(x.len() == self.images * self.channels * plane, "{self:?}");
         assert!(out.holds(self.images * self.filters, height * width), "{self:?}");
         // A weight that is not finite makes a NaN of padding, which is then multiplied.
-        if in_place::suits::<C>(self.channels, &self.rows, &self.columns)
+        if in_place::is_on(isa)
+            && in_place::suits::<C>(self.channels, &self.rows, &self.columns)
             && levels::on(isa, in_place::AreFinite { x: ends.weights })
         {
             return self.compute_in_place::<C>(isa, x, ends, out, cost_ns, site);

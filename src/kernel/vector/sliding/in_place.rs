@@ -6,7 +6,7 @@ use super::combine::Combine;
 use super::rows::{ROWS, TilePlace, WindowPlane};
 use super::source::{Lines, WindowSource, has_edge};
 use crate::kernel::vector::isa::Isa;
-use crate::kernel::vector::lanes::{Baseline, Vector};
+use crate::kernel::vector::lanes::Vector;
 use crate::kernel::vector::levels::{self, LevelLoop};
 use crate::kernel::vector::window::{Axis, EdgeMode};
 use std::ops::Range;
@@ -14,6 +14,12 @@ use std::ops::Range;
 /// Floats of half a register of AVX-512.
 #[cfg(target_arch = "x86_64")]
 const HALF: usize = 8;
+
+/// Whether there are tiles on this level. The processors of x86-64 that have no AVX2 are too few for the code that they
+/// would take.
+pub fn is_on(isa: Isa) -> bool {
+    isa >= Isa::Avx2 || cfg!(not(target_arch = "x86_64"))
+}
 
 /// Whether there are tiles for these windows.
 pub fn suits<C: Combine>(channels: usize, rows: &Axis, columns: &Axis) -> bool {
@@ -129,7 +135,10 @@ impl ImageWindows<'_> {
                 Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => self.avx512::<C, TAPS, DOWN, STRIDE>(planes, rows),
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx2 => self.avx2::<C, TAPS, DOWN, STRIDE>(planes, rows),
-                _ => self.tiles::<Baseline, C, TAPS, DOWN, STRIDE>(planes, rows),
+                #[cfg(not(target_arch = "x86_64"))]
+                _ => self.tiles::<crate::kernel::vector::lanes::Baseline, C, TAPS, DOWN, STRIDE>(planes, rows),
+                #[cfg(target_arch = "x86_64")]
+                _ => unreachable!("no tiles on this level: {isa:?}"),
             }
         }
     }
