@@ -8,6 +8,7 @@ use super::activation::{self, Activation};
 use super::finish::ProductEpilogue;
 use super::gemm::{self, GemmBatch, GemmShape, OperandB, Operands};
 use super::isa::Isa;
+use super::levels::{self, LevelLoop};
 use super::micro::{MicroKernels, Scale};
 use super::site::{Alone, Matrix, MatrixMut, Site, check_scratch};
 use super::window::Axis;
@@ -165,7 +166,7 @@ pub fn compute(
                     // SAFETY: a row of the output, which has as many as compared above; no other item has it.
                     let y = unsafe { std::slice::from_raw_parts_mut(to, columns.input) };
                     y.fill(bias);
-                    gather(shape, products, &lines, row, y);
+                    levels::up_to_avx2(isa, Gather { shape, products, lines: &lines, row, y });
                     activation::apply(activation, isa, y);
                 }
             }
@@ -175,27 +176,53 @@ pub fn compute(
 }
 
 /// Adds the products of some lines of x that fall into a row of the output, tap by tap.
-fn gather(shape: &TransposedShape, products: &[f32], lines: &Range<usize>, row: usize, y: &mut [f32]) {
-    let TransposedShape { rows, columns, .. } = *shape;
-    let width = columns.output;
-    for down in 0..rows.taps {
-        let Some(place) = (row + rows.before).checked_sub(down * rows.dilation) else { break };
-        let line = place / rows.stride;
-        if place % rows.stride != 0 || !lines.contains(&line) {
-            continue;
-        }
-        for across in 0..columns.taps {
-            let tap = down * columns.taps + across;
-            let from = &products[tap * lines.len() * width + (line - lines.start) * width..][..width];
-            let windows = columns.inside(across);
-            if windows.is_empty() {
+struct Gather<'a> {
+    shape: &'a TransposedShape,
+    products: &'a [f32],
+    lines: &'a Range<usize>,
+    row: usize,
+    y: &'a mut [f32],
+}
+
+impl LevelLoop for Gather<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Gather { shape: &TransposedShape { rows, columns, .. }, products, lines, row, y } = self;
+        let (width, stride, taps) = (columns.output, columns.stride, columns.taps);
+        for down in 0..rows.taps {
+            let Some(place) = (row + rows.before).checked_sub(down * rows.dilation) else { break };
+            let line = place / rows.stride;
+            if place % rows.stride != 0 || !lines.contains(&line) {
                 continue;
             }
-            let first = windows.start * columns.stride + across * columns.dilation - columns.before;
-            let from = &from[windows];
-            match columns.stride {
-                1 => y[first..].iter_mut().zip(from).for_each(|(y, x)| *y += x),
-                stride => y[first..].iter_mut().step_by(stride).zip(from).for_each(|(y, x)| *y += x),
+            // What a tap adds, and to which element of the row the first of it.
+            let of_tap = |across: usize| {
+                let windows = columns.inside(across);
+                let from = (down * columns.taps + across) * lines.len() * width + (line - lines.start) * width;
+                let is_none = windows.is_empty();
+                let first = windows.start * stride + across * columns.dilation;
+                (&products[from..][windows], if is_none { 0 } else { first - columns.before })
+            };
+            let mut across = 0;
+            while across < taps {
+                let (from, first) = of_tap(across);
+                let next = (across + 1 < taps).then(|| of_tap(across + 1));
+                match (stride, next) {
+                    (1, _) => y[first..].iter_mut().zip(from).for_each(|(y, x)| *y += x),
+                    // Every second element each: side by side.
+                    (2, Some((next, of_next))) if of_next == first + 1 && next.len() == from.len() => {
+                        let pairs = y[first..].as_chunks_mut::<2>().0.iter_mut();
+                        pairs.zip(from.iter().zip(next)).for_each(|([y, z], (from, next))| {
+                            *y += from;
+                            *z += next;
+                        });
+                        across += 1;
+                    }
+                    _ => y[first..].iter_mut().step_by(stride).zip(from).for_each(|(y, x)| *y += x),
+                }
+                across += 1;
             }
         }
     }
