@@ -84,11 +84,15 @@ static inline void check_status(const char *file, int line, const char *what, we
     if (part != NULL) check_text(file, line, what, weir_last_error_message(), part);
 }
 
-/* `n` rounds, or a twentieth of them when WEIR_TEST_SCALE=small says that the machine is slow (valgrind). */
-static inline int scale(int n) {
+/* Whether WEIR_TEST_SCALE=small says that the machine is slow (valgrind). */
+static inline int is_slow(void) {
     const char *size = getenv("WEIR_TEST_SCALE");
-    if (size == NULL || strcmp(size, "small") != 0) return n;
-    return n < 20 ? 1 : n / 20;
+    return size != NULL && strcmp(size, "small") == 0;
+}
+
+/* `n` rounds, or a twentieth of them on a slow machine. */
+static inline int scale(int n) {
+    return !is_slow() ? n : n < 20 ? 1 : n / 20;
 }
 
 /* Whether this program was built with AddressSanitizer or ThreadSanitizer. */

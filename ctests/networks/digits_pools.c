@@ -338,7 +338,7 @@ int main(int argc, char **argv) {
         return 1;
     }
     CHECK_EQ(data.count, SCANS);
-    if (scale(SEEDS) < SEEDS) {
+    if (is_slow()) {
         first_variant = 1;
         scans = SCANS / 5;
         variants[VARIANTS - 1].batch = scans;

@@ -91,7 +91,7 @@ int main(int argc, char **argv) {
     const char *networks = argc > 1 ? argv[1] : OCR_NETWORKS;
     struct image image;
     struct model model;
-    const int few = scale(POOLS) < POOLS;
+    const int few = is_slow();
     if (access(networks, R_OK) != 0) {
         printf("SKIPPED: the networks are not there: ./dev demo ocr makes %s\n", networks);
         return 0;

@@ -80,13 +80,13 @@ ahead() {
         echo "$status" >"$build/$name.status"
     } &
     ahead="$ahead $!"
+    echo $! >"$build/$name.pid"
 }
 
-# Waits for what `ahead` began.
+# join <name>: waits for it.
 join() {
-    # shellcheck disable=SC2086 # several processes
-    wait $ahead
-    ahead=
+    begin "wait for what ran beside these: $1"
+    wait "$(cat "$build/$1.pid")"
 }
 
 # caught_up <name>: shows what it said after `join`, and returns its status.
@@ -95,13 +95,15 @@ caught_up() {
     return "$(cat "$build/$1.status")"
 }
 
-# idly <command>...: gets a processor only while nobody else wants it.
+# idly <function>: gets a processor only while nobody else wants it.
 idly() {
+    me=$(exec sh -c 'echo $PPID')
     if have chrt; then
-        chrt --idle 0 "$@"
+        chrt --idle --pid 0 "$me"
     else
-        nice -n 19 "$@"
+        renice -n 19 -p "$me"
     fi
+    "$@"
 }
 
 # logged <command>...: shows the output, keeps it in $log, and returns the command's own status.
@@ -174,13 +176,12 @@ test_all() {
     check "the links of the reference" "$python" ctests/scripts/doc_links.py "$build/doc/html" docs
     check "build the Rust tests" cargo test --locked --workspace --features weir/half --profile checked --no-run
     check "build the loom models" build_loom
-    begin "wait for the library as users get it"
-    join
-    check "the library as users get it, which was built beside these" caught_up library
+    join library
+    check "the library as users get it" caught_up library
     check "a build without CUDA, and one without engines" without_features
     # The models compute and never wait. Tests wait for one another and for clocks: what they leave over is enough for
     # the models, which get nothing else, so that the tests take no notice of them.
-    ahead loom idly_loom
+    ahead loom idly run_loom
     # The library, the crate weir, PTX on the CPU, the fake CUDA driver. The oracle goes through 30,000 graphs, and the
     # built-in kernels are compared with references in all shapes, at once: what they take without being told is a part
     # of that.
@@ -195,24 +196,30 @@ test_all() {
     check "build the C and C++ tests" build_tests "$build/test" -DWEIR_BUILD_STATIC=ON \
         "-DWEIR_FAKE_CUDA=$beside_tests/libfake_cuda.so" \
         "-DWEIR_RAYON_MODULE=$target/checked/examples/libconformance_rayon.so"
+    # As the models: tests wait more than they compute.
+    if why=$(no_race_detector); then
+        skip "ThreadSanitizer: $why"
+    else
+        ahead race idly build_race_library
+    fi
     run_ctests "C and C++ tests, other pools, header compiles, scripts, consumers, valgrind" "$build/test" --parallel "$ctest_jobs"
-    # What a machine with a GPU is to run, so that no minute there is lost to a mistake in the script.
+    # What a machine with a GPU is to run, so that no minute there is lost to a mistake in the script. It waits, too.
     check "pack what runs on a GPU" gpu/pack.sh "$build/test" "$build/gpu/kit"
-    check "gpu/run.sh on the fake driver" gpu/run.sh --fake "$build/gpu/kit" "$build/gpu/report"
-    check "gpu/run.sh with steps that hang and crash" gpu/check.sh "$build/gpu/kit"
+    ahead gpu test_gpu_kit
     # shellcheck disable=SC2086 # two words
     check "build the C tests with AddressSanitizer and UndefinedBehaviorSanitizer" \
         build_tests "$build/sanitize" -DWEIR_BUILD_STATIC=ON "-DWEIR_SANITIZE=address;undefined" $sanitized
     run_ctests "C tests with AddressSanitizer and UndefinedBehaviorSanitizer" "$build/sanitize" --parallel "$ctest_jobs"
-    if why=$(no_race_detector); then
-        skip "ThreadSanitizer: $why"
-    else
-        check "build the library and the C tests with ThreadSanitizer" build_race_tests
+    if [ -z "$why" ]; then
+        join race
+        check "build the library with ThreadSanitizer" caught_up race
+        check "build the C tests with ThreadSanitizer" build_race_tests
         run_ctests "C tests with ThreadSanitizer" "$build/race" --parallel "$ctest_jobs"
     fi
-    begin "wait for the loom models"
-    join
-    run_rust_tests "loom models, which ran beside these" caught_up loom
+    join gpu
+    check "gpu/run.sh on the fake driver, and with steps that hang and crash" caught_up gpu
+    join loom
+    run_rust_tests "loom models" caught_up loom
     summary
 }
 
@@ -225,9 +232,9 @@ build_loom() {
     RUSTFLAGS="--cfg loom" cargo $loom --no-run
 }
 
-idly_loom() {
+run_loom() {
     # shellcheck disable=SC2086 # several words
-    RUSTFLAGS="--cfg loom" idly cargo $loom models
+    RUSTFLAGS="--cfg loom" cargo $loom models
 }
 
 # The library with and without features, which look alike to the dynamic linker. With --target they lie elsewhere than
@@ -263,8 +270,16 @@ configure_race_tests() {
     configure "$build/race" -DCMAKE_C_COMPILER=clang -DWEIR_SANITIZE=thread -DWEIR_BUILD_TESTS=ON -DWEIR_BUILD_EXAMPLES=OFF -DWEIR_INSTALL=OFF $sanitized
 }
 
+build_race_library() {
+    configure_race_tests && cmake --build "$build/race" --target weir_thread_sanitized_cargo
+}
+
 build_race_tests() {
-    configure_race_tests && cmake --build "$build/race" --parallel "$jobs"
+    cmake --build "$build/race" --parallel "$jobs"
+}
+
+test_gpu_kit() {
+    gpu/run.sh --fake "$build/gpu/kit" "$build/gpu/report" && gpu/check.sh "$build/gpu/kit"
 }
 
 # build_library <directory> <option>...: what build_tests begins with.
