@@ -169,6 +169,12 @@ impl Lineage {
         self.len.store(if is_known { len } else { LINEAGE + 1 }, Relaxed);
     }
 
+    /// Whether the run with this id is among them, as far as is known. For a thread that has entered.
+    pub fn has_run(&self, id: u64) -> bool {
+        let (len, runs) = (self.len.load(Relaxed), self.runs.load(Relaxed));
+        len <= LINEAGE && (0..len).any(|i| runs >> i & 1 == 1 && self.ids[i].load(Relaxed) == id)
+    }
+
     /// Puts the remembered frames on the stack of this thread, a helper.
     #[inline]
     #[must_use]

@@ -42,8 +42,8 @@ pub use costs::{Cost, DispatchKind};
 pub use grid::{BoxBody, Grid, MAX_RANK, parallel_nd};
 pub use host::group;
 pub use host::{
-    Checks, Epilogue, HelpAnswer, HelpRequest, HostCall, HostVtable, RawTask, into_ctx, parallel_for,
-    parallel_for_then, vtable_of,
+    Checks, Epilogue, HelpAnswer, HelpRequest, HostCall, HostVtable, RawTask, help_region_of, help_wanted, into_ctx,
+    parallel_for, parallel_for_then, vtable_of,
 };
 pub use measure::now as measure;
 pub use pool::{Job, PoolEndWatch, ThreadPool, any_buried, release_buried, within_any};

@@ -102,12 +102,17 @@ impl Helpers {
         if was_asked_for {
             self.give_place();
         }
-        fence(SeqCst);
-        let stays = shows_work();
-        if was_asked_for && stays {
+        let leaves = self.sees_nothing(shows_work);
+        if was_asked_for && !leaves {
             self.asked.fetch_add(1, Relaxed);
         }
-        !stays
+        leaves
+    }
+
+    /// Whether there is nothing to be seen, for a worker that no longer counts as hungry.
+    pub fn sees_nothing(&self, shows_work: impl Fn() -> bool) -> bool {
+        fence(SeqCst);
+        !shows_work()
     }
 
     /// The run's caller is about to sleep; false if there is something to do.

@@ -161,26 +161,25 @@ pub fn compute(
                 let channel = number * filters + first + filter;
                 let bias = bias.map_or(0.0, |bias| bias[channel % (groups * filters)]);
                 let products = &products[filter * taps * product.n..][..taps * product.n];
-                for row in strip.clone() {
-                    let to = out.data().wrapping_add((channel * rows.input + row) * columns.input);
-                    // SAFETY: a row of the output, which has as many as compared above; no other item has it.
-                    let y = unsafe { std::slice::from_raw_parts_mut(to, columns.input) };
-                    y.fill(bias);
-                    levels::up_to_avx2(isa, Gather { shape, products, lines: &lines, row, y });
-                    activation::apply(activation, isa, y);
-                }
+                let to = out.data().wrapping_add((channel * rows.input + strip.start) * columns.input);
+                // SAFETY: rows of the output, which has as many as compared above; no other item has them.
+                let y = unsafe { std::slice::from_raw_parts_mut(to, strip.len() * columns.input) };
+                levels::up_to_avx2(isa, Gather { shape, products, lines: &lines, first: strip.start, bias, y });
+                activation::apply(activation, isa, y);
             }
         }
         Ok(())
     })
 }
 
-/// Adds the products of some lines of x that fall into a row of the output, tap by tap.
+/// Rows of a channel of the output, from `first` on: the bias, and the products of some lines of x that fall into them,
+/// added tap by tap.
 struct Gather<'a> {
     shape: &'a TransposedShape,
     products: &'a [f32],
     lines: &'a Range<usize>,
-    row: usize,
+    first: usize,
+    bias: f32,
     y: &'a mut [f32],
 }
 
@@ -189,40 +188,58 @@ impl LevelLoop for Gather<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let Gather { shape: &TransposedShape { rows, columns, .. }, products, lines, row, y } = self;
+        let Gather { shape: &TransposedShape { rows, columns, .. }, products, lines, bias, .. } = self;
         let (width, stride, taps) = (columns.output, columns.stride, columns.taps);
-        for down in 0..rows.taps {
-            let Some(place) = (row + rows.before).checked_sub(down * rows.dilation) else { break };
-            let line = place / rows.stride;
-            if place % rows.stride != 0 || !lines.contains(&line) {
-                continue;
-            }
-            // What a tap adds, and to which element of the row the first of it.
-            let of_tap = |across: usize| {
-                let windows = columns.inside(across);
-                let from = (down * columns.taps + across) * lines.len() * width + (line - lines.start) * width;
-                let is_none = windows.is_empty();
-                let first = windows.start * stride + across * columns.dilation;
-                (&products[from..][windows], if is_none { 0 } else { first - columns.before })
-            };
-            let mut across = 0;
-            while across < taps {
-                let (from, first) = of_tap(across);
-                let next = (across + 1 < taps).then(|| of_tap(across + 1));
-                match (stride, next) {
-                    (1, _) => y[first..].iter_mut().zip(from).for_each(|(y, x)| *y += x),
+        for (row, y) in (self.first..).zip(self.y.chunks_exact_mut(columns.input)) {
+            let mut is_empty = true;
+            for down in 0..rows.taps {
+                let Some(place) = (row + rows.before).checked_sub(down * rows.dilation) else { break };
+                let line = place / rows.stride;
+                if place % rows.stride != 0 || !lines.contains(&line) {
+                    continue;
+                }
+                // What a tap adds, and to which element of the row the first of it.
+                let of_tap = |across: usize| {
+                    let windows = columns.inside(across);
+                    let from = ((down * taps + across) * lines.len() + line - lines.start) * width;
+                    let is_none = windows.is_empty();
+                    let first = windows.start * stride + across * columns.dilation;
+                    (&products[from..][windows], if is_none { 0 } else { first - columns.before })
+                };
+                let mut across = 0;
+                while across < taps {
+                    let (from, first) = of_tap(across);
+                    let next = (across + 1 < taps && stride == 2).then(|| of_tap(across + 1));
                     // Every second element each: side by side.
-                    (2, Some((next, of_next))) if of_next == first + 1 && next.len() == from.len() => {
-                        let pairs = y[first..].as_chunks_mut::<2>().0.iter_mut();
-                        pairs.zip(from.iter().zip(next)).for_each(|([y, z], (from, next))| {
-                            *y += from;
-                            *z += next;
-                        });
+                    if let Some((next, of_next)) = next
+                        && (of_next, next.len()) == (first + 1, from.len())
+                    {
+                        let is_whole = is_empty && (first, 2 * from.len()) == (0, y.len());
+                        if is_empty && !is_whole {
+                            y.fill(bias);
+                        }
+                        let pairs = y[first..].as_chunks_mut::<2>().0.iter_mut().zip(from.iter().zip(next));
+                        if is_whole {
+                            pairs.for_each(|(pair, (from, next))| *pair = [bias + from, bias + next]);
+                        } else {
+                            pairs.for_each(|(pair, (from, next))| *pair = [pair[0] + from, pair[1] + next]);
+                        }
+                        across += 2;
+                    } else {
+                        if is_empty {
+                            y.fill(bias);
+                        }
+                        match stride {
+                            1 => y[first..].iter_mut().zip(from).for_each(|(y, x)| *y += x),
+                            _ => y[first..].iter_mut().step_by(stride).zip(from).for_each(|(y, x)| *y += x),
+                        }
                         across += 1;
                     }
-                    _ => y[first..].iter_mut().step_by(stride).zip(from).for_each(|(y, x)| *y += x),
+                    is_empty = false;
                 }
-                across += 1;
+            }
+            if is_empty {
+                y.fill(bias);
             }
         }
     }

@@ -41,6 +41,11 @@ impl HelpWanted {
         self.0.fetch_and(!(1 << place), Acquire);
     }
 
+    /// The places, as bits, for one who comes if it suits him.
+    pub fn look(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
     /// The places, as bits, after the caller has given back its part of the budget.
     pub fn wanted_now(&self) -> u64 {
         // ORDERING: pairs with the fence in `set`.

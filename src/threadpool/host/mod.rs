@@ -28,7 +28,7 @@ pub use checked::{Checked, any_guarded, sweep};
 pub use checks::{Checks, Conduct};
 pub use export::{into_ctx, vtable_of};
 pub use life::PoolLife;
-pub use parallel::{lend_a_hand, parallel_for, parallel_for_then};
+pub use parallel::{help_region_of, help_wanted, lend_a_hand, parallel_for, parallel_for_then};
 pub use region::{Epilogue, ParallelRegions};
 pub use shell::{Shell, ShellStore};
 pub use task::RawTask;

@@ -432,6 +432,19 @@ fn ask_in_bulk(pool: &Ref<ThreadPool>, region: &ParallelRegion, helpers: usize) 
     pool.give_back_helpers(helpers + 1);
 }
 
+/// The places at which regions want more helpers, as bits.
+pub fn help_wanted(pool: &ThreadPool) -> u64 {
+    pool.regions().help_wanted.look()
+}
+
+/// By a thread that works for the run with this id, and waits for a node of it: helps the first region of the run that
+/// is open at one of these places. False if there was nothing to do.
+pub fn help_region_of(run: u64, pool: &ThreadPool, places: u64) -> bool {
+    let all = pool.regions().all.iter().enumerate();
+    let mut asked = all.filter(|(place, _)| places >> place & 1 == 1);
+    asked.any(|(_, region)| region.help_if(|lineage| lineage.has_run(run)))
+}
+
 /// By a closure that is done with its own work and has given back its part of the budget: helps regions that want more
 /// helpers. True if it had a part of the budget for that.
 pub fn lend_a_hand(pool: &Ref<ThreadPool>) -> bool {

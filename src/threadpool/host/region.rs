@@ -171,7 +171,18 @@ impl ParallelRegion {
 
     /// A helper's part in the region open here; false if there was nothing left to do.
     pub(super) fn help(&self) -> bool {
+        self.help_if(|_| true)
+    }
+
+    /// The same, if the work that its caller is inside of is the wanted one.
+    pub(super) fn help_if(&self, is_wanted: impl FnOnce(&Lineage) -> bool) -> bool {
         if self.latch.enter(self.latch.generation()) == RunEntry::Over {
+            return false;
+        }
+        if !is_wanted(&self.lineage) {
+            if self.leave(0) {
+                self.closings.advance(1);
+            }
             return false;
         }
         let _lineage = self.lineage.enter();

@@ -24,6 +24,7 @@ use super::worker::{EMPTY, FAST, Go, NONE, SHARE_NS, Worker};
 use crate::base::time::now_ns;
 use crate::graph::carry::queue::Offer;
 use crate::sync::ambient;
+use crate::threadpool;
 use crate::trace::TraceEvent;
 use std::sync::atomic::Ordering::*;
 
@@ -405,7 +406,34 @@ impl<const MODE: u8> Worker<'_, MODE> {
         (0..queues.len()).find_map(|i| queues[(own + i) % queues.len()].take())
     }
 
-    /// Reports the ends reached, and looks for offers for a bounded time.
+    /// While this thread looks around: helps with a loop of the run that wants more threads. `passed`: places of loops
+    /// with which there was nothing more to do, as bits; they count again when their loops are over.
+    #[inline]
+    fn helps_with_loop(&mut self, passed: &mut u64) -> bool {
+        let (state, Some(pool)) = (self.state, self.pool) else { return false };
+        let wanted = threadpool::help_wanted(pool);
+        let places = wanted & !*passed;
+        *passed &= wanted;
+        if places == 0 {
+            return false;
+        }
+        // As one who leaves: who shows something now calls others for it, and what was shown before comes first.
+        state.helpers.has_looked();
+        let begin = now_ns();
+        let is_free = state.helpers.sees_nothing(|| state.shows_work());
+        let helped = is_free && threadpool::help_region_of(state.id, pool, places);
+        if is_free {
+            *passed |= places;
+        }
+        if helped {
+            self.taken_ns += (now_ns() - begin).max(1);
+        }
+        state.helpers.looks();
+        helped
+    }
+
+    /// Reports the ends reached, and looks for offers for a bounded time. Helps with a loop of the run meanwhile that
+    /// its threads share.
     pub(in crate::graph) fn look_around(&mut self) -> Option<Offer> {
         let state = self.state;
         state.latch.finish(std::mem::take(&mut self.done));
@@ -414,13 +442,16 @@ impl<const MODE: u8> Worker<'_, MODE> {
             return self.take();
         }
         state.helpers.looks();
-        let start = now_ns();
+        let (mut start, mut passed) = (now_ns(), 0);
         let offer = loop {
             if let Some(offer) = self.take() {
                 break Some(offer);
             }
             if !state.ready.is_empty() {
                 break None;
+            }
+            if self.helps_with_loop(&mut passed) {
+                start = now_ns();
             }
             if state.latch.is_finished() || state.calls.returns.any() || now_ns() - start > LOOK_NS {
                 break None;
