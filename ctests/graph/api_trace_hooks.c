@@ -5,7 +5,7 @@
  */
 
 #include "later.h"
-#include "tracer.h"
+#include "traced_programs.h"
 
 /* Spans of a category, which are those lines of the text that are no instants. Takes the text apart. */
 static long spans(const text *of, const char *is_of) {

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "test_pools.h"
-#include "tracer.h"
+#include "traced_programs.h"
 
 /* A run keeps the hooks that were there when it began. So eight runs under way keep eight. */
 static void test_runs_keep_hooks(weir_threadpool *pool) {
