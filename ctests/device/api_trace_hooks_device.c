@@ -50,10 +50,11 @@ static int is_direct(weir_program *program) {
 static void test_runs(weir_engine *cpu, weir_engine *device, int is_alone, weir_segments segments, int traces) {
     weir_engine *ends = is_alone ? device : NULL;
     weir_program *program = make_chain(cpu, device, ends, segments);
-    weir_stream *stream = make_stream(device, 0, NULL, NULL);
+    weir_stream *stream = NULL;
     weir_tensor *x = make_tensor(is_alone ? device : cpu, vector_desc(LEN));
     weir_tensor *y = make_tensor(is_alone ? device : cpu, vector_desc(LEN));
     weir_trace *trace = NULL;
+    CHECK_OK(weir_stream_create(device, 0, NULL, &stream));
     text told = {NULL, 0};
     static tracer t;
     begin(&t);
