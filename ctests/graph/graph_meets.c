@@ -3,7 +3,7 @@
  * No ready node waits for the end of another one while a thread is idle: shown without a clock.
  *
  * Two nodes of a graph, neither of which comes before the other, each wait until the other one has begun. The rest does
- * nothing. Whoever leaves what is ready behind a node that it is in, or asks nobody to come for it, never ends. All
+ * nothing, or takes longer than threads look around for work. Whoever leaves what is ready behind a node that it is in, or asks nobody to come for it, never ends. All
  * graphs of up to five nodes, and a part of those of six, on every kind of pool that has a thread; several runs each,
  * the first of which knows no costs.
  */
@@ -41,8 +41,12 @@ static int32_t meet(void *arg) {
     return WEIR_OK;
 }
 
+/* How long the others take: long enough for threads to leave that look for work, or no time at all. */
+static uint64_t other_ns;
+
 static int32_t nothing(void *arg) {
     (void)arg;
+    if (other_ns > 0) sleep_ns(other_ns);
     return WEIR_OK;
 }
 
@@ -155,6 +159,10 @@ static void on_pool(weir_engine *cpu, weir_threadpool *pool, unsigned step) {
     all_graphs(cpu, &options, 5, step);
     all_graphs(cpu, &options, 6, 37 * step);
     lies(cpu, &options, 41 * step);
+    other_ns = 200000;
+    for (int count = 3; count <= 4; count++) all_graphs(cpu, &options, count, 1);
+    all_graphs(cpu, &options, 5, 11 * step);
+    other_ns = 0;
 }
 
 int main(void) {

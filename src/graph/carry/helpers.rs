@@ -12,6 +12,10 @@
 //! stays; else the first sees that the second has gone, and makes a call. So work that is shown is found by a thread
 //! that was there, or a thread is called for it.
 //!
+//! A caller that leaves its own blocking `parallel_for`, to make another one, cannot be called until the helpers of the
+//! first have left it, too. So it does that only while none of them works in the run: it says so (`is_over`), has a
+//! fence, and looks; a helper comes in, has a fence, and leaves at once if that was said.
+//!
 //! ORDERING: all else is Relaxed. Work itself is handed over by where it was put, and a call by how it is made.
 #![forbid(unsafe_code)]
 
@@ -24,6 +28,8 @@ pub(in crate::graph) struct Helpers {
     away: AtomicU32,
     asked: AtomicU32,
     width: AtomicU32,
+    /// 1: the caller leaves its `parallel_for`, and helpers that come now are to do the same.
+    is_over: AtomicU32,
 }
 
 impl Helpers {
@@ -115,6 +121,32 @@ impl Helpers {
         !shows_work()
     }
 
+    /// The caller begins a `parallel_for`, from which nobody comes yet.
+    pub fn opens_bulk(&self) {
+        self.is_over.store(0, Relaxed);
+    }
+
+    /// Whether the caller may leave its `parallel_for`: no helper is in the run, and none of those that still come stays.
+    pub fn closes_bulk(&self, is_alone: impl Fn() -> bool) -> bool {
+        self.is_over.store(1, Relaxed);
+        fence(SeqCst);
+        let is_alone = is_alone();
+        if !is_alone {
+            self.is_over.store(0, Relaxed);
+        }
+        is_alone
+    }
+
+    /// Whether a helper of a `parallel_for`, which has come into the run, may stay. Else it gives its place back.
+    pub fn stays_in_bulk(&self) -> bool {
+        fence(SeqCst);
+        let stays = self.is_over.load(Relaxed) == 0;
+        if !stays {
+            self.give_place();
+        }
+        stays
+    }
+
     /// The run's caller is about to sleep; false if there is something to do.
     pub fn goes_away(&self, shows_work: impl Fn() -> bool) -> bool {
         self.away.store(1, Relaxed);
@@ -192,6 +224,39 @@ mod models {
             leaves
         };
         showing_against_leaving(Steps { leaves, ..STEPS });
+    }
+
+    /// A helper comes while the caller leaves its `parallel_for`: not both have their way.
+    fn coming_against_leaving(comes: fn(&Helpers, &AtomicU32) -> bool) {
+        loom::model(move || {
+            let (helpers, inside) = (Arc::new(Helpers::default()), Arc::new(AtomicU32::new(1)));
+            helpers.open(1);
+            assert!(helpers.take_place());
+            let helper = {
+                let (helpers, inside) = (Arc::clone(&helpers), Arc::clone(&inside));
+                thread::spawn(move || comes(&helpers, &inside))
+            };
+            let leaves = helpers.closes_bulk(|| inside.load(Relaxed) == 1);
+            assert!(!(helper.join().unwrap() && leaves), "the caller waits for a helper that works");
+        });
+    }
+
+    #[test]
+    fn models_of_helpers_coming_against_leaving() {
+        coming_against_leaving(|helpers, inside| {
+            inside.fetch_add(1, Relaxed);
+            helpers.stays_in_bulk()
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "a helper that works")]
+    fn models_of_helpers_coming_after_a_look() {
+        coming_against_leaving(|helpers, inside| {
+            let stays = helpers.stays_in_bulk();
+            inside.fetch_add(1, Relaxed);
+            stays
+        });
     }
 
     /// The caller of the run goes to sleep while a worker shows something.

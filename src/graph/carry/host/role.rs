@@ -32,6 +32,11 @@ impl Role {
         }
     }
 
+    /// Within a `parallel_for` that asked for all.
+    pub fn is_in_bulk(self) -> bool {
+        matches!(self, Role::CallerInBulk | Role::BulkHelper)
+    }
+
     pub fn of_caller(pool: Option<&Ref<ThreadPool>>) -> Role {
         if pool.is_some_and(|pool| !pool.can_spawn()) { Role::BulkCaller } else { Role::Caller }
     }

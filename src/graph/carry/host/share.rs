@@ -15,7 +15,8 @@
 //!
 //! *A pool with `parallel_for` only* lends all of its threads at once, and its caller works inside of that call
 //! (`Role::CallerInBulk`). When the others have left it, and the caller's work is worth it, the caller puts everything
-//! on offer and comes out, to go in again with all.
+//! on offer and comes out, to go in again with all. So does a helper that is the last one there, while the caller waits
+//! at the barrier.
 #![forbid(unsafe_code)]
 
 use super::role::Role;
@@ -45,6 +46,8 @@ const SPARSE: (u64, u64) = (4, 5);
 const LONGEST_WALK: usize = 256;
 /// After a list had nothing worth sharing: how many nodes later to look again.
 const PATIENCE: u32 = 64;
+/// Workers in the run, if a helper is the only one within a `parallel_for`: the run's caller is in it outside of that.
+const CALLER_AND_ONE: u64 = 2;
 /// A helper that took less than this many hops' worth of work was not worth its wake-up.
 const WORTHWHILE_HOPS: u64 = 4;
 
@@ -74,11 +77,11 @@ impl<const MODE: u8> Worker<'_, MODE> {
         let may_call = state.helpers.is_away() && self.list.worth_ns > self.hop_ns();
         let asked = state.helpers.asked();
         let may_ask = self.list.worth_ns > state.ask_above_ns.load(Relaxed)
-            && if self.role == Role::CallerInBulk { asked == 0 } else { asked < state.helpers.width() };
+            && if self.role.is_in_bulk() { self.is_alone_in_bulk() } else { asked < state.helpers.width() };
         if !company && !may_ask && !may_call {
             return Go::On;
         }
-        if may_ask && self.role == Role::CallerInBulk {
+        if may_ask && self.role.is_in_bulk() {
             return Go::Out;
         }
         let Some(offer) = self.cut(may_ask) else {
@@ -191,7 +194,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
                 let place = state.place_of(self.show, node)?;
                 (!self.ask() && state.ready.remove(place)).then_some(node)
             }
-            Role::CallerInBulk if state.helpers.asked() == 0 => {
+            Role::CallerInBulk | Role::BulkHelper if self.is_alone_in_bulk() => {
                 self.push(node);
                 self.out = true;
                 None
@@ -212,6 +215,17 @@ impl<const MODE: u8> Worker<'_, MODE> {
             self.trace_note(TraceEvent::Offer, offer.first, NONE);
         }
         offered
+    }
+
+    /// Whether this worker, within a `parallel_for`, must leave it so that there are others again.
+    fn is_alone_in_bulk(&self) -> bool {
+        let (helpers, latch) = (&self.state.helpers, &self.state.latch);
+        match self.role {
+            Role::CallerInBulk => helpers.asked() == 0,
+            // The pool has left the caller out, or it waits at the barrier.
+            Role::BulkHelper => helpers.asked() <= 1 && !helpers.is_away() && latch.inside() == CALLER_AND_ONE,
+            _ => false,
+        }
     }
 
     fn is_more_urgent(&self, node: u32, than: u32) -> bool {
@@ -357,6 +371,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
             if let Some(own) = self.own.take() {
                 state.owners.give_back(own);
             }
+            state.helpers.opens_bulk();
             let accepted = {
                 let _frame = ambient::enter(ambient::ActiveWork::Bulk(state.id));
                 pool.spawn_bulk_taken(job, self.generation, helpers)

@@ -94,9 +94,12 @@ impl RunState {
             if self.latch.enter(generation) == RunEntry::Over {
                 return;
             }
-            let lineage = self.lineage.enter();
-            let exit = self.work_as(role, Some(pool), generation);
-            drop(lineage);
+            let exit = if role == Role::BulkHelper && !self.helpers.stays_in_bulk() {
+                self.latch.leave(0)
+            } else {
+                let _lineage = self.lineage.enter();
+                self.work_as(role, Some(pool), generation)
+            };
             if exit == Exit::Closed {
                 drop(frame);
                 return self.close();
@@ -160,15 +163,18 @@ impl RunState {
     /// The caller in its `parallel_for`, out of work: waits for news while others in the run may have some, instead of
     /// at the barrier where it cannot be reached. False if there is no reason to stay. `seen`: the news before it went
     /// to work. The run does not close meanwhile, because the caller is in it a second time, outside of the
-    /// `parallel_for`; so each of the others tells when it leaves. A thread that has not come yet, or comes too late
-    /// for this run, does not count: it would tell nobody.
+    /// `parallel_for`; so each of the others tells when it leaves. A thread that has not come yet does not count: it
+    /// leaves again at once.
     fn stays_in_bulk(&self, seen: u64) -> bool {
         // Nodes that complete later come back to the thread that has opened the run.
-        if self.has_calls() || self.latch.is_finished() || self.latch.inside() == 1 {
+        if self.has_calls() || self.latch.is_finished() {
             return false;
         }
-        // It has come out for threads that have left this call, and will call them again.
-        if self.helpers.asked() == 0 && self.shows_work() {
+        // The others have left this call, and it calls them again, perhaps for what it has shown. One that comes now,
+        // and stays, could call nobody while this thread is at the barrier.
+        let is_alone = || self.latch.inside() == 1;
+        let is_left = is_alone() || self.helpers.asked() == 0 && self.shows_work();
+        if is_left && self.helpers.closes_bulk(is_alone) {
             return false;
         }
         if self.helpers.goes_away(|| self.shows_work()) {
