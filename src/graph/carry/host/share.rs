@@ -223,7 +223,10 @@ impl<const MODE: u8> Worker<'_, MODE> {
         match self.role {
             Role::CallerInBulk => helpers.asked() == 0,
             // The pool has left the caller out, or it waits at the barrier.
-            Role::BulkHelper => helpers.asked() <= 1 && !helpers.is_away() && latch.inside() == CALLER_AND_ONE,
+            Role::BulkHelper => {
+                let asked = helpers.asked();
+                asked < helpers.width().min(2) && !helpers.is_away() && latch.inside() == CALLER_AND_ONE
+            }
             _ => false,
         }
     }
