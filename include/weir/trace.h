@@ -221,7 +221,7 @@ typedef void (*weir_trace_region_fn)(void *ctx, const weir_trace_region *region)
  *
  * In each thread the pairs of stay, node and region lie in one another; those of run do not, since a run may end in
  * another thread than it began in. They must not throw, longjmp or unwind, and of weir they may call marks, spans and
- * weir_trace_set_hooks. What they take is time of the node or the run.
+ * weir_trace_set_hooks. Their time is time of the node or the run.
  */
 typedef struct weir_trace_hooks {
   /** sizeof(weir_trace_hooks) of the host's header. Members beyond it read as NULL. */

@@ -189,7 +189,7 @@ pub type weir_trace_region_fn = Option<unsafe extern "C" fn(ctx: *mut c_void, re
 ///
 /// In each thread the pairs of stay, node and region lie in one another; those of run do not, since a run may end in
 /// another thread than it began in. They must not throw, longjmp or unwind, and of weir they may call marks, spans and
-/// weir_trace_set_hooks. What they take is time of the node or the run.
+/// weir_trace_set_hooks. Their time is time of the node or the run.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_trace_hooks {

@@ -198,7 +198,7 @@ impl LevelLoop for Gather<'_> {
                 if place % rows.stride != 0 || !lines.contains(&line) {
                     continue;
                 }
-                // What a tap adds, and to which element of the row the first of it.
+                // The products that a tap adds, and the element of the row to which the first of them goes.
                 let of_tap = |across: usize| {
                     let windows = columns.inside(across);
                     let from = ((down * taps + across) * lines.len() + line - lines.start) * width;
