@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * Hooks are told of runs with work on a device: of those that the host carries, and of those that the device carries
- * alone, whose nodes are there while they are issued; failures too.
+ * alone, whose nodes are there while they are issued; with hooks alone, and beside a trace.
  */
 
 #include <weir/device.h>
@@ -9,11 +9,12 @@
 #include <weir/ops.h>
 #include <weir/testing.h>
 
+#include "saved_text.h"
 #include "tracer.h"
 
 enum { LEN = 16, LENGTH = 5, RUNS = 6 };
 
-/* A chain of "a", each on the device, and where its ends are; `engine` NULL = on the host. */
+/* A chain of "a", each on the device. `ends`: the engine of its input and output, NULL = the CPU's. */
 static weir_program *make_chain(weir_engine *cpu, weir_engine *device, weir_engine *ends, weir_segments segments) {
     const weir_tensor_desc desc = vector_desc(LEN);
     weir_graph *graph = make_graph("chain");

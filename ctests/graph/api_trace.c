@@ -16,6 +16,7 @@
 #include <weir/trace.h>
 
 #include "make.h"
+#include "saved_text.h"
 
 enum { LENGTH = 6 };
 
@@ -61,37 +62,16 @@ static weir_trace_info info_of(const weir_trace *trace) {
     return info;
 }
 
-typedef struct text {
-    char *data;
-    size_t size;
-} text;
-
-static int32_t collect(void *ctx, const void *data, size_t size) {
-    text *t = ctx;
-    t->data = realloc(t->data, t->size + size + 1);
-    CHECK(t->data != NULL);
-    memcpy(t->data + t->size, data, size);
-    t->size += size;
-    t->data[t->size] = 0;
-    return WEIR_OK;
-}
-
 static text saved(const weir_trace *trace, weir_trace_format format) {
     text t = {NULL, 0};
     CHECK_OK(weir_trace_save_to(trace, format, collect, &t));
     return t;
 }
 
-static int occurrences(const char *in, const char *what) {
-    int count = 0;
-    for (const char *at = strstr(in, what); at != NULL; at = strstr(at + 1, what)) count++;
-    return count;
-}
-
 /* How often a text is in the JSON of a trace. */
-static int told(const weir_trace *trace, const char *what) {
+static long told(const weir_trace *trace, const char *what) {
     text t = saved(trace, WEIR_TRACE_CHROME);
-    const int count = occurrences(t.data, what);
+    const long count = occurrences(t.data, what);
     free(t.data);
     return count;
 }

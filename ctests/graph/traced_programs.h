@@ -8,6 +8,7 @@
 
 #include <weir/control.h>
 
+#include "saved_text.h"
 #include "tracer.h"
 
 static atomic_long ran[MOST_NAMES];

@@ -126,7 +126,8 @@ impl Helpers {
         self.is_over.store(0, Relaxed);
     }
 
-    /// Whether the caller may leave its `parallel_for`: no helper is in the run, and none of those that still come stays.
+    /// Whether the caller may leave its `parallel_for`: no helper is in the run, and none of those that still come
+    /// stays.
     pub fn closes_bulk(&self, is_alone: impl Fn() -> bool) -> bool {
         self.is_over.store(1, Relaxed);
         fence(SeqCst);

@@ -41,7 +41,7 @@ impl HelpWanted {
         self.0.fetch_and(!(1 << place), Acquire);
     }
 
-    /// The places, as bits, for one who comes if it suits him.
+    /// The places, as bits. A hint: nothing depends on whether a thread comes for it.
     pub fn look(&self) -> u64 {
         self.0.load(Relaxed)
     }

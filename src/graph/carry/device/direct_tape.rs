@@ -1,6 +1,6 @@
 //! The records of a run that is issued to a stream (`direct`), for its traces: the run, the thread's stay in it, and of
-//! each piece the time that the thread took to issue it. The device's work for it is in the run, too. Hooks are told the
-//! same.
+//! each piece the time that the thread took to issue it. The device's work for it is in the run, too. Hooks are told
+//! the same.
 //!
 //! The run ends when the device is done with the last of that. Only the stream's track learns when that was: for hooks
 //! it ends when it was issued.
