@@ -20,8 +20,17 @@ pub fn empty(counter: &AtomicU64) {
 
 /// About half a microsecond of arithmetic that no compiler removes.
 pub fn half_microsecond(counter: &AtomicU64) {
+    spin(counter, SPINS);
+}
+
+/// The same for about a microsecond.
+pub fn microsecond(counter: &AtomicU64) {
+    spin(counter, 2 * SPINS);
+}
+
+fn spin(counter: &AtomicU64, times: u32) {
     let mut x = counter.load(Relaxed) | 1;
-    for _ in 0..SPINS {
+    for _ in 0..times {
         x = std::hint::black_box(x).wrapping_mul(6364136223846793005).wrapping_add(1);
     }
     counter.store(x, Relaxed);

@@ -8,7 +8,7 @@
 #[path = "shapes.rs"]
 mod shapes;
 
-use shapes::{Body, Shape, bm_executor, build, chain, empty, fanout, half_microsecond, tree, wide};
+use shapes::{Body, Shape, bm_executor, build, chain, empty, fanout, half_microsecond, microsecond, tree, wide};
 use std::path::Path;
 use std::time::Instant;
 use weir_core::base::{Error, Ref};
@@ -108,7 +108,12 @@ fn main() {
     let rounds = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(301);
     let pool = pool();
     let shapes = [chain(), wide(), fanout(), tree(), bm_executor("BM_executor(16,1024)", 16, 1024)];
-    for (title, body) in [("empty bodies", empty as Body), ("bodies of about half a microsecond", half_microsecond)] {
+    let bodies: [(&str, Body); 3] = [
+        ("empty bodies", empty),
+        ("bodies of about half a microsecond", half_microsecond),
+        ("bodies of about a microsecond", microsecond),
+    ];
+    for (title, body) in bodies {
         println!("{title}, ns per node, medians of {rounds} rounds");
         println!(
             "{:22} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",

@@ -14,6 +14,8 @@ use crate::sync::atomic::{AtomicU64, fence};
 /// Longest name of a thread for the system, with its end.
 pub(super) const NAME: usize = 16;
 
+/// Rings lie side by side, and each has its cache lines to itself: their threads write with every record.
+#[repr(align(128))]
 pub struct RecordRing {
     /// Records written, or in a full ring that keeps the first the number of its places.
     head: AtomicU64,

@@ -41,19 +41,30 @@ pub(in crate::graph) struct TracedRun {
     pub ready: OnceLock<Box<[AtomicU64]>>,
 }
 
+/// The words of a run that say when its nodes became ready, as a thread in it has them at hand. None for want of
+/// memory.
+#[derive(Clone, Copy)]
+pub(in crate::graph) struct ReadyTimes<'a>(&'a [AtomicU64]);
+
 impl TracedRun {
+    pub fn ready_times(&self) -> ReadyTimes<'_> {
+        ReadyTimes(self.ready.get().map_or(&[], |words| words))
+    }
+}
+
+impl ReadyTimes<'_> {
     /// The node is ready, by the arrival of `from`.
     #[inline]
-    pub fn set_ready(&self, node: u32, stamp: u64, from: u32) {
-        if let Some(word) = self.ready.get().and_then(|ready| ready.get(node as usize)) {
+    pub fn set(&self, node: u32, stamp: u64, from: u32) {
+        if let Some(word) = self.0.get(node as usize) {
             word.store(stamp & STAMP | u64::from(from).min(NOBODY) << STAMP_BITS, Relaxed);
         }
     }
 
     /// How long before `begin` the node became ready, in ticks, and by which node.
     #[inline]
-    pub fn ready_before(&self, node: u32, begin: u64) -> Option<(u64, u32)> {
-        let word = self.ready.get()?.get(node as usize)?.load(Relaxed);
+    pub fn before(&self, node: u32, begin: u64) -> Option<(u64, u32)> {
+        let word = self.0.get(node as usize)?.load(Relaxed);
         let from = word >> STAMP_BITS;
         let ticks = begin.wrapping_sub(word) & STAMP;
         // Clocks of two threads that differ by a little.

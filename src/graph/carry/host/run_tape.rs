@@ -10,7 +10,7 @@ use crate::base::{Code, Result};
 use crate::graph::carry::orders::{ASKED, TRACED_RUN};
 use crate::graph::carry::run_hooks::RunHooks;
 use crate::graph::carry::state::RunState;
-use crate::graph::carry::traced::Carrier;
+use crate::graph::carry::traced::{Carrier, ReadyTimes};
 use crate::memory::heap;
 use crate::trace::{self, CANCELLED, FAILED, KNOWN, Tape, TraceEvent, TraceRecord, Working};
 use std::cell::Cell;
@@ -74,6 +74,7 @@ pub(in crate::graph) struct RunTape<'a> {
     state: &'a RunState,
     hooks: Option<RunHooks<'a>>,
     tape: Tape,
+    ready: ReadyTimes<'a>,
     working: Option<Working>,
     carrier: Carrier,
     came: u64,
@@ -95,6 +96,7 @@ impl<'a> RunTape<'a> {
             state,
             hooks,
             tape,
+            ready: state.traced.ready_times(),
             working,
             carrier,
             came,
@@ -105,10 +107,10 @@ impl<'a> RunTape<'a> {
         }
     }
 
-    /// The last stamp.
+    /// A node has become ready behind the last stamp, by the arrival of `from`.
     #[inline]
-    pub fn at(&self) -> u64 {
-        self.at.get()
+    pub fn ready(&self, node: u32, from: u32) {
+        self.ready.set(node, self.at.get(), from);
     }
 
     /// Takes a stamp.
@@ -154,7 +156,7 @@ impl<'a> RunTape<'a> {
         let mut record =
             TraceRecord { length, object: node, flags, ..TraceRecord::new(event, self.tape.frame(), begin) };
         if event == TraceEvent::Node
-            && let Some((ready, from)) = self.state.traced.ready_before(node, begin)
+            && let Some((ready, from)) = self.ready.before(node, begin)
         {
             record = TraceRecord { ready, other: from, flags: flags | KNOWN, ..record };
             if self.measures {

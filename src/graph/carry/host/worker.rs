@@ -460,7 +460,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             self.state.is_ready(node as usize, self.at_ns.get());
         }
         if let Some(tape) = self.tape() {
-            self.state.traced.set_ready(node, tape.at(), self.from);
+            tape.ready(node, self.from);
         }
     }
 
