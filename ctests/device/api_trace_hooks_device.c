@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * Hooks are told of runs with work on a device: of those that the host carries, and of those that the device carries
- * alone, whose nodes are there while they are issued; with hooks alone, and beside a trace.
+ * alone, whose nodes are there while they are issued; with hooks alone, and beside a trace. Of runs, too, that the
+ * device refuses when they are issued.
  */
 
 #include <weir/device.h>
@@ -10,6 +11,7 @@
 #include <weir/testing.h>
 
 #include "saved_text.h"
+#include "test_device_board.h"
 #include "tracer.h"
 
 enum { LEN = 16, LENGTH = 5, RUNS = 6 };
@@ -87,6 +89,47 @@ static void test_runs(weir_engine *cpu, weir_engine *device, int is_alone, weir_
     weir_program_release(program);
 }
 
+/* The k-th launch fails, for every k: its node has failed, and so has its run, whoever carries it. */
+static void test_refused(weir_engine *cpu, int is_alone) {
+    board b = plug_in("board-hooked", WEIR_DEVICE_CONCURRENT | WEIR_DEVICE_CALLBACK | WEIR_DEVICE_OWN_MEMORY);
+    int hits = 0;
+    for (int k = 1, hit = 1; hit; k++) {
+        weir_engine *device = NULL;
+        weir_stream *stream = NULL;
+        CHECK_OK(weir_engine_create(b.kind, 0, NULL, &device));
+        CHECK_OK(weir_stream_create(device, 0, NULL, &stream));
+        weir_program *program = make_chain(cpu, device, is_alone ? device : NULL, WEIR_SEGMENTS_NEVER);
+        weir_tensor *x = make_tensor(is_alone ? device : cpu, vector_desc(LEN));
+        weir_tensor *y = make_tensor(is_alone ? device : cpu, vector_desc(LEN));
+        static tracer t;
+        int well = 0;
+        begin(&t);
+        test_device_plan(b.device, "launch", k, WEIR_RESOURCE_EXHAUSTED);
+        for (int run = 0; run < RUNS; run++) {
+            weir_status status = weir_program_run(program, is_alone ? stream : NULL, &x, 1, &y, 1, NULL);
+            if (status == WEIR_OK) status = weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE);
+            well += status == WEIR_OK;
+        }
+        hit = test_device_hit(b.device);
+        test_device_plan(b.device, "", 0, 0);
+        CHECK_EQ(is_direct(program), is_alone);
+        weir_tensor_release(x);
+        weir_tensor_release(y);
+        weir_stream_release(stream);
+        weir_program_release(program);
+        weir_engine_release(device);
+        end(&t);
+        CHECK_EQ(t.ok, well);
+        CHECK(t.runs >= well + hit && t.runs <= RUNS);
+        CHECK_EQ(t.failed, hit);
+        CHECK_EQ(t.failed_nodes, hit);
+        if (!hit) CHECK_EQ(t.named['a' - 'a'], RUNS * LENGTH);
+        hits += hit;
+    }
+    CHECK_EQ(hits, RUNS * LENGTH);
+    pull_out(&b);
+}
+
 int main(void) {
     CHECK_OK(weir_emulated_register());
     const weir_runtime_info before = runtime_info();
@@ -99,6 +142,7 @@ int main(void) {
         }
     }
     weir_engine_release(device);
+    for (int is_alone = 0; is_alone < 2; is_alone++) test_refused(cpu, is_alone);
     weir_engine_release(cpu);
     check_released(&before);
     return 0;
