@@ -347,7 +347,7 @@ static void check_pools(product p) {
     check_integers(&p, &e.q, &e.g);
     memcpy(e.c, e.f.c, len * sizeof(float));
     memcpy(e.ic, e.g.c, len * sizeof(int32_t));
-    for (int kind = 0; kind < POOL_KINDS; kind++) {
+    for (int kind = 0; kind < POOL_KINDS; kind += is_slow() ? 2 : 1) {
         for (int width = 1; width <= 7; width += is_slow() ? 6 : 3) {
             weir_threadpool *pool = NULL;
             test_pool *host = test_pool_create((pool_kind)kind, width, &pool);
@@ -363,7 +363,7 @@ static void check_pools(product p) {
         check_on(&e, pool);
         weir_threadpool_release(pool);
     }
-    for (int32_t width = 0; width <= 7; width++) {
+    for (int32_t width = 0; width <= 7; width += is_slow() ? 3 : 1) {
         weir_threadpool *pool = NULL;
         const weir_threadpool_options options = {.struct_size = sizeof options, .num_threads = width};
         if (width == 0) CHECK_OK(weir_threadpool_create_inline(&pool));
