@@ -2410,7 +2410,7 @@ typedef struct weir_run_progress {
    * Nodes that are over: each kernel, task or other node that computes, in a loop once for each iteration. Conds,
    * cases and loops themselves do not count. A node that is passed over because an input is absent counts. A program
    * as a node, a node that fusion has made of several, and work that a device does as one piece are one node each;
-   * work that is only handed to a device is over when it is handed over.
+   * work that is only handed to a device is over when it is handed over. More of them with each report.
    */
   uint64_t nodes_done;
   /**

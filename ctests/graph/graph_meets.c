@@ -3,11 +3,13 @@
  * No ready node waits for the end of another one while a thread is idle: shown without a clock.
  *
  * Two nodes of a graph, neither of which comes before the other, each wait until the other one has begun. The rest does
- * nothing, or takes longer than threads look around for work. Whoever leaves what is ready behind a node that it is in, or asks nobody to come for it, never ends. All
- * graphs of up to five nodes, and a part of those of six, on every kind of pool that has a thread; several runs each,
- * the first of which knows no costs.
+ * nothing, or takes longer than threads look around for work. Whoever leaves what is ready behind a node that it is in,
+ * or asks nobody to come for it, never ends. All graphs of up to five nodes, and a part of those of six, on every kind
+ * of pool that has a thread; several runs each, the first of which knows no costs. And runs go on where all but one of
+ * the pool's threads are in another run's node, and nobody can come.
  */
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -91,15 +93,27 @@ static bool pair_of(const shape *s, unsigned number, int *first, int *second) {
     return false;
 }
 
-static weir_program *compile(weir_engine *cpu, const shape *s, int first, int second, uint64_t cost_ns) {
+/* Waits in the first node of another run until it may go on. */
+static atomic_int holds;
+static atomic_int may_go_on;
+
+static int32_t hold(void *arg) {
+    (void)arg;
+    atomic_fetch_add(&holds, 1);
+    while (atomic_load(&may_go_on) == 0) sleep_ns(100000);
+    return WEIR_OK;
+}
+
+/* `first` and `second` do this, the others nothing. */
+static weir_program *compile_of(weir_engine *cpu, const shape *s, int first, int second, weir_host_fn these, uint64_t cost_ns) {
     weir_graph *graph = NULL;
     weir_program *program = NULL;
     weir_node nodes[MOST_NODES];
     CHECK_OK(weir_graph_create("meets", &graph));
     for (int i = 0; i < s->count; i++) {
         const char name[2] = {(char)('a' + i), 0};
-        const bool meets = i == first || i == second;
-        CHECK_OK(weir_graph_add_task(graph, name, meets ? meet : nothing, NULL, NULL, cost_ns, &nodes[i]));
+        const bool is_one = i == first || i == second;
+        CHECK_OK(weir_graph_add_task(graph, name, is_one ? these : nothing, NULL, NULL, cost_ns, &nodes[i]));
     }
     for (int b = 0; b < s->count; b++) {
         for (int a = 0; a < b; a++) {
@@ -111,6 +125,10 @@ static weir_program *compile(weir_engine *cpu, const shape *s, int first, int se
     CHECK_OK(weir_graph_compile(graph, &cpu, 1, &options, &program));
     weir_graph_destroy(graph);
     return program;
+}
+
+static weir_program *compile(weir_engine *cpu, const shape *s, int first, int second, uint64_t cost_ns) {
+    return compile_of(cpu, s, first, second, meet, cost_ns);
 }
 
 /* True if the two have met. */
@@ -165,6 +183,52 @@ static void on_pool(weir_engine *cpu, weir_threadpool *pool, unsigned step) {
     other_ns = 0;
 }
 
+/* A run in a thread of its own. */
+typedef struct aside {
+    weir_program *program;
+    const weir_run_options *options;
+    int runs;
+    atomic_int over;
+    pthread_t thread;
+} aside;
+
+static void *run_aside(void *arg) {
+    aside *a = arg;
+    for (int i = 0; i < a->runs; i++) CHECK_OK(weir_program_run(a->program, NULL, NULL, 0, NULL, 0, a->options));
+    atomic_store(&a->over, 1);
+    return NULL;
+}
+
+static void begin_aside(aside *a) {
+    CHECK_EQ(pthread_create(&a->thread, NULL, run_aside, a), 0);
+}
+
+/* All threads of the pool but one are in a node of another run, and no other one can come. */
+static void with_one_left(weir_engine *cpu, weir_threadpool *pool, int threads) {
+    const weir_run_options options = {.struct_size = sizeof options, .threadpool = pool};
+    const shape held = shape_of(threads, 0);
+    const uint64_t cost_ns = 1000000;
+    for (unsigned bits = 0; bits < 64; bits += 3) {
+        const shape s = shape_of(4, bits);
+        atomic_store(&holds, 0);
+        atomic_store(&may_go_on, 0);
+        other_ns = 200000;
+        aside holding = {.program = compile_of(cpu, &held, 0, threads - 2, hold, cost_ns), .options = &options, .runs = 1};
+        aside going_on = {.program = compile_of(cpu, &s, -1, -1, nothing, cost_ns), .options = &options, .runs = 3};
+        begin_aside(&holding);
+        EVENTUALLY(atomic_load(&holds) == threads - 1);
+        begin_aside(&going_on);
+        EVENTUALLY(atomic_load(&going_on.over));
+        CHECK_EQ(atomic_load(&holding.over), 0);
+        atomic_store(&may_go_on, 1);
+        CHECK_EQ(pthread_join(going_on.thread, NULL), 0);
+        CHECK_EQ(pthread_join(holding.thread, NULL), 0);
+        weir_program_release(going_on.program);
+        weir_program_release(holding.program);
+        other_ns = 0;
+    }
+}
+
 int main(void) {
     static const pool_kind kinds[] = {POOL_FIFO, POOL_LIFO, POOL_PARALLEL_FOR, POOL_ASYNCHRONOUS, POOL_FULL};
     weir_engine *cpu = NULL;
@@ -177,6 +241,7 @@ int main(void) {
             snprintf(where, sizeof where, "%s of %d", pool_kind_name(kinds[i]), threads);
             test_pool *made = test_pool_create_exact(kinds[i], threads, &pool);
             on_pool(cpu, pool, threads == 1 ? 3 : 17);
+            if (threads > 1) with_one_left(cpu, pool, threads);
             weir_threadpool_release(pool);
             test_pool_destroy(made);
         }

@@ -108,7 +108,7 @@ pub struct weir_run_progress {
     /// Nodes that are over: each kernel, task or other node that computes, in a loop once for each iteration. Conds,
     /// cases and loops themselves do not count. A node that is passed over because an input is absent counts. A program
     /// as a node, a node that fusion has made of several, and work that a device does as one piece are one node each;
-    /// work that is only handed to a device is over when it is handed over.
+    /// work that is only handed to a device is over when it is handed over. More of them with each report.
     pub nodes_done: u64,
     /// These, and all that are known to come: those outside of branches and loops, of each branch that was taken and of
     /// each iteration that has begun. So it grows while branches and iterations begin, and never shrinks. When a run

@@ -28,6 +28,8 @@ pub(in crate::graph) struct Helpers {
     away: AtomicU32,
     asked: AtomicU32,
     width: AtomicU32,
+    /// How many came by one call.
+    came: AtomicU32,
     /// 1: the caller leaves its `parallel_for`, and helpers that come now are to do the same.
     is_over: AtomicU32,
 }
@@ -51,7 +53,13 @@ impl Helpers {
 
     /// This many helpers come by one call. Only for the thread that has taken a place for that.
     pub fn come(&self, count: u32) {
+        self.came.store(count, Relaxed);
         self.asked.store(count, Relaxed);
+    }
+
+    /// Whether some of those that came by one call have left.
+    pub fn have_left(&self) -> bool {
+        self.asked() < self.came.load(Relaxed)
     }
 
     /// Takes a place for one more helper to ask for; false if all places are taken.

@@ -34,6 +34,8 @@ pub(in crate::graph) struct RunProgress {
     pub began_ns: AtomicU64,
     /// When the next report may be made, on the library's clock.
     pub due_at_ns: AtomicU64,
+    /// Nodes that were over at the last report. For the thread that makes one.
+    pub told: AtomicU64,
     /// Whether the costs and iterations were known when the run began.
     pub is_known: AtomicBool,
     /// Made for the first run that reports.
@@ -47,6 +49,7 @@ impl Default for RunProgress {
         RunProgress {
             began_ns: AtomicU64::new(0),
             due_at_ns: AtomicU64::new(NEVER),
+            told: AtomicU64::new(0),
             is_known: AtomicBool::new(false),
             counts: OnceLock::new(),
             run: Mutex::default(),

@@ -34,6 +34,7 @@ impl RunState {
         let now = now_ns();
         // ORDERING: Relaxed; published to helpers by `open`.
         progress.began_ns.store(now, Relaxed);
+        progress.told.store(0, Relaxed);
         progress.due_at_ns.store(now.saturating_add(listener.interval_ns), Relaxed);
     }
 
@@ -128,6 +129,11 @@ impl RunState {
         if let Some(listener) = listener {
             let elapsed_ns = now - progress.began_ns.load(Relaxed);
             let sums = Sums::of(self.plan(), self.learned(), counts);
+            if sums.done == progress.told.load(Relaxed) {
+                // A report of another thread has counted this node: it came in between, and says nothing new.
+                return progress.due_at_ns.store(due, Release);
+            }
+            progress.told.store(sums.done, Relaxed);
             let is_known = progress.is_known.load(Relaxed);
             let report = ProgressReport {
                 nodes_done: sums.done,

@@ -16,7 +16,8 @@
 //! *A pool with `parallel_for` only* lends all of its threads at once, and its caller works inside of that call
 //! (`Role::CallerInBulk`). When the others have left it, and the caller's work is worth it, the caller puts everything
 //! on offer and comes out, to go in again with all. So does a helper that is the last one there, while the caller waits
-//! at the barrier.
+//! at the barrier; but not before it has run a node. The pool may have one thread to send and no more, and what is put
+//! on offer would go round between that one and the caller for ever.
 #![forbid(unsafe_code)]
 
 use super::role::Role;
@@ -224,8 +225,7 @@ impl<const MODE: u8> Worker<'_, MODE> {
             Role::CallerInBulk => helpers.asked() == 0,
             // The pool has left the caller out, or it waits at the barrier.
             Role::BulkHelper => {
-                let asked = helpers.asked();
-                asked < helpers.width().min(2) && !helpers.is_away() && latch.inside() == CALLER_AND_ONE
+                self.has_run && helpers.have_left() && !helpers.is_away() && latch.inside() == CALLER_AND_ONE
             }
             _ => false,
         }

@@ -82,6 +82,8 @@ pub(in crate::graph) struct Worker<'a, const MODE: u8> {
     pub(in crate::graph) taken_ns: u64,
     /// It has offered something and run no node since.
     pub(in crate::graph) has_offered: bool,
+    /// It has run a node.
+    pub(in crate::graph) has_run: bool,
     /// Leave as soon as there is nothing in hand.
     pub(in crate::graph) out: bool,
     /// The last read of the clock. Only careful workers keep it.
@@ -112,6 +114,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             patience: 0,
             taken_ns: 0,
             has_offered: false,
+            has_run: false,
             out: false,
             at_ns: Cell::new(if MODE == CAREFUL { now_ns() } else { 0 }),
             tape: (MODE == TRACED).then(|| RunTape::open(state, role.carrier())),
@@ -272,6 +275,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             let after = self.run(node);
             self.current = NONE;
             self.has_offered = false;
+            self.has_run = true;
             match self.finish(node, after) {
                 Some(next) => node = next,
                 None => return,
