@@ -105,7 +105,8 @@ static int32_t hold(void *arg) {
 }
 
 /* `first` and `second` do this, the others nothing. */
-static weir_program *compile_of(weir_engine *cpu, const shape *s, int first, int second, weir_host_fn these, uint64_t cost_ns) {
+static weir_program *compile_of(weir_engine *cpu, const shape *s, int first, int second, weir_host_fn these,
+                                uint64_t cost_ns) {
     weir_graph *graph = NULL;
     weir_program *program = NULL;
     weir_node nodes[MOST_NODES];
@@ -213,8 +214,9 @@ static void with_one_left(weir_engine *cpu, weir_threadpool *pool, int threads) 
         atomic_store(&holds, 0);
         atomic_store(&may_go_on, 0);
         other_ns = 200000;
-        aside holding = {.program = compile_of(cpu, &held, 0, threads - 2, hold, cost_ns), .options = &options, .runs = 1};
-        aside going_on = {.program = compile_of(cpu, &s, -1, -1, nothing, cost_ns), .options = &options, .runs = 3};
+        aside holding = {.options = &options, .runs = 1}, going_on = {.options = &options, .runs = 3};
+        holding.program = compile_of(cpu, &held, 0, threads - 2, hold, cost_ns);
+        going_on.program = compile_of(cpu, &s, -1, -1, nothing, cost_ns);
         begin_aside(&holding);
         EVENTUALLY(atomic_load(&holds) == threads - 1);
         begin_aside(&going_on);

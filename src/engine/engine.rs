@@ -17,6 +17,7 @@ use crate::stream::{Account, sync_one};
 use crate::sync::{Global, OnceLock, fork};
 use crate::threadpool::{ThreadPool, num_processors};
 use std::fmt::Write as _;
+use std::ptr;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -196,8 +197,9 @@ impl Engine {
     }
 
     /// Whether the two share their memory.
+    #[inline]
     pub fn is_same_device(&self, other: &Engine) -> bool {
-        self.kind() == other.kind() && self.index() == other.index()
+        ptr::eq(self, other) || self.kind() == other.kind() && self.index() == other.index()
     }
 
     pub fn info(&self) -> weir_engine_info {
