@@ -678,6 +678,8 @@ static void test_not_issued(void) {
     weir_stream_release(second);
     weir_engine_release(engine);
     weir_engine_release(host);
+    /* The next test looks for the lane of its own engine. */
+    EVENTUALLY(notice_lane() == 0);
 }
 
 /* x doubled on the device, and rectified by the host if so wanted; x and the result are in the device's memory. */
@@ -757,6 +759,7 @@ static void test_device_program(int with_cpu) {
     weir_engine_release(engine);
     weir_engine_release(host);
     check_released(&before);
+    EVENTUALLY(notice_lane() == 0);
 }
 
 /* A failure of the device's in the middle of runs that only notices tell of. */
