@@ -88,9 +88,13 @@ pub fn chain() -> Shape {
 
 /// A source, 8192 nodes, a sink.
 pub fn wide() -> Shape {
-    let middle = 8192;
+    side_by_side("wide", 8192)
+}
+
+/// A source, so many nodes, a sink.
+pub fn side_by_side(name: &'static str, middle: usize) -> Shape {
     let edges = (1..=middle).flat_map(|i| [(0, i), (i, middle + 1)]).collect();
-    Shape { name: "wide", nodes: middle + 2, edges }
+    Shape { name, nodes: middle + 2, edges }
 }
 
 /// A binary tree of 8191 nodes, from the root down.

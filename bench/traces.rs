@@ -8,7 +8,9 @@
 #[path = "shapes.rs"]
 mod shapes;
 
-use shapes::{Body, Shape, bm_executor, build, chain, empty, fanout, half_microsecond, microsecond, tree, wide};
+use shapes::{
+    Body, Shape, bm_executor, build, chain, empty, fanout, half_microsecond, microsecond, side_by_side, tree, wide,
+};
 use std::path::Path;
 use std::time::Instant;
 use weir_core::base::{Error, Ref};
@@ -107,7 +109,8 @@ fn main() {
     // cargo passes --bench; any number is the count of rounds.
     let rounds = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(301);
     let pool = pool();
-    let shapes = [chain(), wide(), fanout(), tree(), bm_executor("BM_executor(16,1024)", 16, 1024)];
+    let executor = bm_executor("BM_executor(16,1024)", 16, 1024);
+    let shapes = [chain(), wide(), side_by_side("wide, of 1,024", 1024), fanout(), tree(), executor];
     let bodies: [(&str, Body); 3] = [
         ("empty bodies", empty),
         ("bodies of about half a microsecond", half_microsecond),

@@ -157,8 +157,8 @@ fn zeroed(count: usize) -> Result<Box<[[AtomicU64; 4]]>> {
     if layout.size() == 0 {
         return Ok(Box::default());
     }
-    // SAFETY: a layout of more than no bytes. What it returns is memory of that layout, or NULL; all bits zero are
-    // atomics of value zero, and a box of that slice frees the memory with the same layout.
+    // SAFETY: a layout of more than no bytes. The result is memory of that layout, or NULL; all bits zero are atomics of
+    // value zero, and a box of that slice frees the memory with the same layout.
     unsafe {
         let data = alloc_zeroed(layout).cast::<[AtomicU64; 4]>();
         if data.is_null() {

@@ -43,7 +43,6 @@ pub(in crate::graph) struct TracedRun {
 
 /// The words of a run that say when its nodes became ready, as a thread in it has them at hand. None for want of
 /// memory.
-#[derive(Clone, Copy)]
 pub(in crate::graph) struct ReadyTimes<'a>(&'a [AtomicU64]);
 
 impl TracedRun {
