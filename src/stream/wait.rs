@@ -31,10 +31,10 @@ use super::dedicated_thread::answer_calls;
 use super::drain::{ThreadRole, run_later};
 use super::queue::{JoinOutcome, Mark, Queue};
 use crate::base::time::{Deadline, now_ns};
-use crate::base::{Code, Error, Ref, Result};
+use crate::base::{Code, Error, Result};
 use crate::device::in_a_capture;
 use crate::sync::ambient::{self, ActiveWork};
-use crate::threadpool::{self, ThreadPool};
+use crate::threadpool;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -355,13 +355,13 @@ pub(super) fn nested(
     }
 }
 
-/// Spins for a condition that no queue brings about, in a thread that must not sleep; runs other tasks of the pool
-/// meanwhile if the host has `help`. False if it did not come within `spin_ns` without such a task.
-pub fn help_briefly(done: &dyn Fn() -> bool, pool: Option<&Ref<ThreadPool>>, spin_ns: u64) -> bool {
+/// Spins for a condition that no queue brings about, in a thread that must not sleep, and does other `work` meanwhile,
+/// which says whether there was any. False if the condition did not come within `spin_ns` without work.
+pub fn help_briefly(done: &dyn Fn() -> bool, work: &dyn Fn() -> bool, spin_ns: u64) -> bool {
     let nested = NestedWait::enter();
     let mut start = now_ns();
     while !done() {
-        if nested.may_take_more() && pool.is_some_and(|pool| pool.in_parallel() && pool.help()) {
+        if nested.may_take_more() && work() {
             start = now_ns();
         } else if now_ns() - start >= spin_ns {
             return false;

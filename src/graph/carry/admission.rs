@@ -4,7 +4,9 @@
 //!
 //! - a run in the calling thread sleeps until it gets one, if the thread is inside of nothing of the library's: then it
 //!   holds nothing for which others could wait, so no circle can close. Inside of a task of a pool, of a stream's work
-//!   or of a run of a program with a bound it spins and helps the pool for a while, and is then refused;
+//!   or of a run of a program with a bound it spins and helps the pool for a while, and is then refused. Either way it
+//!   works for the runs in front of it. What it works on may itself wait, for a run that is behind it in the line: so
+//!   it is not in the line meanwhile, and returns to its place;
 //! - a run on an asynchronous stream was accepted by the queue already. When it is drained it joins the line and
 //!   answers *pending*: the stream is held up, and no thread is. The run that leaves hands it the permit and resumes
 //!   the stream. Submitting never blocks; for back-pressure at the call, the host asks not to wait, and is refused
@@ -27,6 +29,7 @@ use crate::stream::{JoinOutcome, Joinable, Queue, help_briefly};
 use crate::sync::{EventCount, Mutex, ambient};
 use crate::threadpool::{self, ThreadPool, ThreadPoolOptions};
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::sync::{Arc, Weak};
 
@@ -157,27 +160,34 @@ impl Admission {
             return Err(self.full(asks));
         }
         let wake_up = Arc::new(EventCount::new());
-        if self.permits.enter_or_wait(|| LineEntry::Thread(Arc::clone(&wake_up))) {
-            return Ok(Some(self.admitted()));
-        }
+        let entry = || LineEntry::Thread(Arc::clone(&wake_up));
+        let is_it = |waiter: &LineEntry| matches!(waiter, LineEntry::Thread(other) if Arc::ptr_eq(other, &wake_up));
+        let Some(place) = self.permits.enter_or_wait(entry) else { return Ok(Some(self.admitted())) };
+        let has_permit = Cell::new(false);
+        let is_called = || has_permit.get() || wake_up.reached() > 0;
+        // Whether there was work.
+        let works = |work: &dyn Fn() -> bool| {
+            let is_in_line = self.permits.withdraw(is_it).is_some();
+            let has_worked = is_in_line && work();
+            has_permit.set(!is_in_line || self.permits.return_to(place, entry));
+            has_worked
+        };
         let in_work = ambient::depth() > 0 || threadpool::within_any();
         let deadline = if asks.deadline_at_ns > 0 { Deadline::at(asks.deadline_at_ns) } else { Deadline::NEVER };
-        while wake_up.reached() == 0 && !deadline.is_past() && self.help() {}
-        let called = if in_work {
-            let spin_ns = ThreadPoolOptions::default().spin_ns;
-            help_briefly(&|| wake_up.reached() > 0, asks.pool, spin_ns)
+        while !is_called() && !deadline.is_past() && works(&|| self.help()) {}
+        if in_work {
+            let pool = asks.pool.filter(|pool| pool.in_parallel());
+            let help_pool = || pool.is_some_and(|pool| works(&|| pool.help()));
+            help_briefly(&is_called, &help_pool, ThreadPoolOptions::default().spin_ns);
         } else {
             // The runs in front of it may be ready, but find only threads of their pool that wait here.
-            loop {
-                let called = wake_up.wait(1, LOOK_NS, deadline.earlier(Deadline::after(LOOK_AGAIN_NS)));
-                if called || deadline.is_past() {
-                    break called;
+            while !is_called() && !deadline.is_past() {
+                if !wake_up.wait(1, LOOK_NS, deadline.earlier(Deadline::after(LOOK_AGAIN_NS))) {
+                    works(&|| self.help());
                 }
-                self.help();
             }
-        };
-        let is_it = |waiter: &LineEntry| matches!(waiter, LineEntry::Thread(other) if Arc::ptr_eq(other, &wake_up));
-        if called || self.permits.withdraw(is_it).is_none() {
+        }
+        if is_called() || self.permits.withdraw(is_it).is_none() {
             return Ok(Some(self.admitted()));
         }
         let (name, most) = (asks.name, self.most);
@@ -221,7 +231,7 @@ impl Admission {
         self.queues.lock().push(Arc::downgrade(queue));
         let waiter = || LineEntry::Queued(Arc::clone(run), Arc::clone(queue));
         let queue = Some(Arc::downgrade(queue));
-        self.permits.enter_or_wait(waiter).then(|| Permit { of: Arc::clone(self), queue })
+        self.permits.enter_or_wait(waiter).is_none().then(|| Permit { of: Arc::clone(self), queue })
     }
 
     /// A run on this stream is over, or has left the line.

@@ -1,5 +1,8 @@
 //! A counting semaphore with a line of waiters, served in their order.
 //!
+//! A waiter's place in the line is a number. A waiter that leaves the line for a while, and returns with its number, is
+//! in front of all that have come after it.
+//!
 //! One word counts the permits in use and the waiters. A thread that finds a free permit and an empty line takes the
 //! permit by one step on the word; one that leaves while no thread waits gives it back by one step. The line itself is
 //! under a lock, and the number of waiters changes only under it. A thread that leaves while others wait hands its
@@ -68,9 +71,19 @@ impl SemaphoreWord {
     }
 }
 
+/// A waiter's place in the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place(u64);
+
+struct Line<W> {
+    /// In order of their places.
+    waiters: VecDeque<(Place, W)>,
+    next: Place,
+}
+
 pub struct Semaphore<W> {
     word: SemaphoreWord,
-    line: Mutex<VecDeque<W>>,
+    line: Mutex<Line<W>>,
 }
 
 impl<W> fmt::Debug for Semaphore<W> {
@@ -81,7 +94,8 @@ impl<W> fmt::Debug for Semaphore<W> {
 
 impl<W> Semaphore<W> {
     pub fn new(most: u32) -> Semaphore<W> {
-        Semaphore { word: SemaphoreWord::new(most), line: Mutex::new(VecDeque::new()) }
+        let line = Line { waiters: VecDeque::new(), next: Place(0) };
+        Semaphore { word: SemaphoreWord::new(most), line: Mutex::new(line) }
     }
 
     /// Takes a permit if one is free and no thread waits.
@@ -89,16 +103,29 @@ impl<W> Semaphore<W> {
         self.word.try_enter()
     }
 
-    /// Takes a permit, or puts `waiter` at the end of the line; true if it took one.
-    pub fn enter_or_wait(&self, waiter: impl FnOnce() -> W) -> bool {
+    /// Takes a permit, or puts `waiter` at the end of the line, at this place; `None` if it took one.
+    pub fn enter_or_wait(&self, waiter: impl FnOnce() -> W) -> Option<Place> {
         if self.word.try_enter() {
-            return true;
+            return None;
         }
+        let mut line = self.line.lock();
+        if self.word.enter_or_join() {
+            return None;
+        }
+        let place = line.next;
+        line.next = Place(place.0 + 1);
+        line.waiters.push_back((place, waiter()));
+        Some(place)
+    }
+
+    /// As `enter_or_wait`, for a waiter that was withdrawn from this place; true if it took a permit.
+    pub fn return_to(&self, place: Place, waiter: impl FnOnce() -> W) -> bool {
         let mut line = self.line.lock();
         if self.word.enter_or_join() {
             return true;
         }
-        line.push_back(waiter());
+        let at = line.waiters.partition_point(|(other, _)| *other < place);
+        line.waiters.insert(at, (place, waiter()));
         false
     }
 
@@ -107,9 +134,9 @@ impl<W> Semaphore<W> {
     #[must_use]
     pub fn leave(&self) -> Option<W> {
         while !self.word.try_leave() {
-            let first = self.line.lock().pop_front().inspect(|_| self.word.left_the_line());
-            if first.is_some() {
-                return first;
+            let first = self.line.lock().waiters.pop_front().inspect(|_| self.word.left_the_line());
+            if let Some((_, first)) = first {
+                return Some(first);
             }
             // The waiter gave up between the two looks.
         }
@@ -119,9 +146,9 @@ impl<W> Semaphore<W> {
     /// Takes a waiter out of the line; `None` if it has been handed a permit.
     pub fn withdraw(&self, is_it: impl Fn(&W) -> bool) -> Option<W> {
         let mut line = self.line.lock();
-        let at = line.iter().position(is_it)?;
+        let at = line.waiters.iter().position(|(_, waiter)| is_it(waiter))?;
         self.word.left_the_line();
-        line.remove(at)
+        line.waiters.remove(at).map(|(_, waiter)| waiter)
     }
 }
 
@@ -134,10 +161,10 @@ mod tests {
     #[test]
     fn the_line_is_served_in_order() {
         let semaphore = Semaphore::new(2);
-        assert!(semaphore.try_enter() && semaphore.enter_or_wait(|| 0));
+        assert!(semaphore.try_enter() && semaphore.enter_or_wait(|| 0).is_none());
         assert!(!semaphore.try_enter());
         for i in 1..=3 {
-            assert!(!semaphore.enter_or_wait(|| i));
+            assert!(semaphore.enter_or_wait(|| i).is_some());
         }
         assert_eq!(semaphore.withdraw(|w| *w == 2), Some(2));
         assert_eq!(semaphore.withdraw(|w| *w == 2), None);
@@ -145,6 +172,19 @@ mod tests {
         assert!(!semaphore.try_enter(), "the line comes first");
         assert_eq!([semaphore.leave(), semaphore.leave(), semaphore.leave()], [Some(3), None, None]);
         assert!(semaphore.try_enter());
+    }
+
+    #[test]
+    fn a_waiter_that_returns_has_its_place_again() {
+        let semaphore = Semaphore::new(1);
+        assert!(semaphore.try_enter());
+        let places = [1, 2, 3].map(|i| semaphore.enter_or_wait(|| i).unwrap());
+        assert_eq!(semaphore.withdraw(|w| *w == 2), Some(2));
+        assert_eq!(semaphore.leave(), Some(1));
+        assert!(!semaphore.return_to(places[1], || 2));
+        assert_eq!([semaphore.leave(), semaphore.leave(), semaphore.leave()], [Some(2), Some(3), None]);
+        assert!(semaphore.return_to(places[1], || 2), "a permit is free");
+        assert_eq!(semaphore.word.inside(), 1);
     }
 
     #[test]
@@ -157,7 +197,7 @@ mod tests {
                 std::thread::spawn(move || {
                     for _ in 0..5_000 {
                         let called = Arc::new(AtomicBool::new(false));
-                        if !semaphore.enter_or_wait(|| Arc::clone(&called)) {
+                        if semaphore.enter_or_wait(|| Arc::clone(&called)).is_some() {
                             while !called.load(SeqCst) {
                                 std::thread::yield_now();
                             }
