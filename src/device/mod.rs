@@ -45,6 +45,7 @@ use crate::base::time::Deadline;
 use crate::base::{Error, Result};
 use crate::memory::View;
 use crate::ops::Described;
+use crate::sync::progress;
 use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -411,6 +412,22 @@ pub fn in_a_capture() -> Error {
 impl dyn DeviceEvent {
     /// Waits until it is reached, in this way if one was asked for; false if the deadline comes first.
     pub fn wait(&self, waiting: Option<Waiting>, deadline: Deadline) -> Result<bool> {
+        if !progress::is_used() {
+            return self.wait_idly(waiting, deadline);
+        }
+        let mut asker = progress::Asker::begin();
+        loop {
+            let until = Deadline::after(asker.ask());
+            if self.wait_idly(waiting, deadline.earlier(until))? {
+                return Ok(true);
+            }
+            if deadline.is_past() {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn wait_idly(&self, waiting: Option<Waiting>, deadline: Deadline) -> Result<bool> {
         let Some(waiting) = waiting else { return self.synchronize(deadline) };
         waiting.look(self, deadline)?.map_or_else(|| self.block(deadline), Ok)
     }

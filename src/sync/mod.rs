@@ -55,6 +55,8 @@ pub(crate) mod models;
 #[cfg(all(test, loom))]
 mod models_of_pending;
 #[cfg(all(test, loom))]
+mod models_of_progress;
+#[cfg(all(test, loom))]
 mod models_of_promises;
 #[cfg(all(test, loom))]
 mod models_of_rounds;

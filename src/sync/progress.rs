@@ -5,14 +5,17 @@
 //! is over, it nudges another one, which takes over. Sources of one thread (`is_of_one_thread`) are polled by that
 //! thread alone, so while there are any, each waiting thread polls.
 //!
+//! A thread that waits for a device, which cannot be nudged there, asks now and then (`Asker`).
+//!
 //! No wake is lost: a source that opens raises `OPEN` and then nudges the waiting threads on the list; a thread enters
 //! the list, then registers with its event count, then looks at `OPEN`, and sleeps while nothing nudges it.
 
 use super::Global;
+use super::lock::Word;
 use crate::base::process;
 use crate::base::time::{Deadline, now_ns};
 use smallvec::SmallVec;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
+use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::sync::{Arc, Weak};
 
 /// A poller asks without a pause for so long after the last thing that moved, and then yields in between, for as long
@@ -58,7 +61,29 @@ static REGISTRY: Global<Registry> = Global::new(|| Registry { sources: Vec::new(
 static SOURCES: AtomicU32 = AtomicU32::new(0);
 static OPEN: AtomicU32 = AtomicU32::new(0);
 static OF_ONE_THREAD: AtomicU32 = AtomicU32::new(0);
-static HAS_POLLER: AtomicBool = AtomicBool::new(false);
+/// 1 while a thread polls.
+static HAS_POLLER: AtomicU32 = AtomicU32::new(0);
+
+/// A source opens. ORDERING: SeqCst with the look in `wait`, between which the lock of the list and the sleeper's own
+/// epoch lie.
+pub(super) fn open(open: &impl Word, nudge: impl FnOnce()) {
+    open.fetch_add(1, SeqCst);
+    nudge();
+}
+
+/// Whether the calling thread is the poller from here on.
+pub(super) fn take_over(has_poller: &impl Word) -> bool {
+    has_poller.swap(1, SeqCst) == 0
+}
+
+/// The poller's wait is over. ORDERING: SeqCst; a thread that sleeps because there is a poller has seen something open
+/// before, so this sees it, too.
+pub(super) fn hand_over(has_poller: &impl Word, open: &impl Word, nudge: impl FnOnce()) {
+    has_poller.swap(0, SeqCst);
+    if open.fetch_add(0, SeqCst) > 0 {
+        nudge();
+    }
+}
 
 /// A source on the list, until this is dropped.
 pub struct Registered {
@@ -77,9 +102,7 @@ impl Registered {
 
     /// The source has something open from here on.
     pub fn opened(&self) {
-        // ORDERING: SeqCst with the look in `wait`, between which the lock of the list and the sleeper's own epoch lie.
-        OPEN.fetch_add(1, SeqCst);
-        nudge_sleepers();
+        open(&OPEN, nudge_sleepers);
     }
 
     /// It has more to do, which this thread may not: whoever naps looks now.
@@ -106,10 +129,9 @@ impl Drop for Registered {
 
 /// This process is a child, where nothing is registered. Called where there is one thread.
 pub fn begin_anew() {
-    for count in [&SOURCES, &OPEN, &OF_ONE_THREAD] {
+    for count in [&SOURCES, &OPEN, &OF_ONE_THREAD, &HAS_POLLER] {
         count.store(0, Relaxed);
     }
-    HAS_POLLER.store(false, Relaxed);
 }
 
 /// Whether a wait must go through `wait`. ORDERING: Relaxed; a thread that waits for what a source does was started
@@ -151,7 +173,7 @@ impl Entry {
 
     /// Whether this thread polls now.
     fn may_poll(&mut self) -> bool {
-        self.is_poller = self.is_poller || !HAS_POLLER.swap(true, SeqCst);
+        self.is_poller = self.is_poller || take_over(&HAS_POLLER);
         self.is_poller || OF_ONE_THREAD.load(Relaxed) > 0
     }
 }
@@ -165,10 +187,7 @@ impl Drop for Entry {
             }
         }
         if self.is_poller {
-            HAS_POLLER.store(false, SeqCst);
-            if OPEN.load(SeqCst) > 0 {
-                nudge_sleepers();
-            }
+            hand_over(&HAS_POLLER, &OPEN, nudge_sleepers);
         }
     }
 }
@@ -177,6 +196,31 @@ impl Drop for Entry {
 pub fn nap_ns(passed_ns: u64, expected_ns: u64) -> Option<u64> {
     let naps = passed_ns >= YIELD_NS + expected_ns;
     naps.then(|| (passed_ns / NAP_PART).clamp(SHORTEST_NAP_NS, LONGEST_NAP_NS))
+}
+
+/// A thread that waits elsewhere, and asks in between: for a device.
+pub struct Asker {
+    since: u64,
+}
+
+impl Asker {
+    pub fn begin() -> Asker {
+        Asker { since: now_ns() }
+    }
+
+    /// Asks all sources that have something open; how long this thread may wait until it asks again.
+    pub fn ask(&mut self) -> u64 {
+        if OPEN.load(SeqCst) == 0 {
+            self.since = now_ns();
+            return LONGEST_NAP_NS;
+        }
+        let (has_moved, expected_ns) = poll();
+        let now = now_ns();
+        if has_moved {
+            self.since = now;
+        }
+        nap_ns(now - self.since, expected_ns).unwrap_or(SPIN_NS)
+    }
 }
 
 /// Waits until `is_over`, and polls meanwhile; false if the deadline passed first. `sleep(look, until)` registers with
@@ -202,7 +246,7 @@ pub fn wait(
             continue;
         }
         if !entry.may_poll() {
-            sleep(&|| is_over() || !HAS_POLLER.load(SeqCst), deadline);
+            sleep(&|| is_over() || HAS_POLLER.load(SeqCst) == 0, deadline);
             since = now_ns();
             continue;
         }

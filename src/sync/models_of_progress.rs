@@ -1,0 +1,206 @@
+//! loom models of `progress`: a source that opens is polled, whoever waits, and whoever stops waiting.
+
+use super::atomic::AtomicU32;
+use super::atomic::Ordering::*;
+use super::lock::Word;
+use super::models::{Futex, ModelEventCount};
+use super::progress::{hand_over, open, take_over};
+use loom::thread;
+use std::mem::ManuallyDrop;
+// The panic of a failing model unwinds through these values, so they must not be loom's.
+use std::sync::Arc;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Twin {
+    None,
+    /// A source nudges before it is open.
+    NudgesFirst,
+    /// A poller leaves without a nudge.
+    LeavesSilently,
+    /// A thread looks before it watches its event count.
+    LooksFirst,
+}
+
+const IDLE: u32 = 0;
+const OPEN: u32 = 1;
+const OVER: u32 = 2;
+
+struct ModelProgress {
+    open: Futex,
+    has_poller: Futex,
+    /// The waiting threads. loom switches threads at its own lock; the list itself is touched under it alone.
+    lock: ManuallyDrop<loom::sync::Mutex<()>>,
+    list: std::sync::Mutex<Vec<Arc<ModelEventCount>>>,
+    /// What the source has under way, and who waits for it.
+    source: AtomicU32,
+    waits: Arc<ModelEventCount>,
+    twin: Twin,
+}
+
+impl ModelProgress {
+    fn new(twin: Twin) -> Arc<ModelProgress> {
+        Arc::new(ModelProgress {
+            open: Futex::new(),
+            has_poller: Futex::new(),
+            lock: ManuallyDrop::new(loom::sync::Mutex::new(())),
+            list: std::sync::Mutex::default(),
+            source: AtomicU32::new(IDLE),
+            waits: Arc::new(ModelEventCount::new()),
+            twin,
+        })
+    }
+
+    fn nudge(&self) {
+        let held = self.lock.lock().unwrap();
+        let all = self.list.lock().unwrap().clone();
+        all.iter().for_each(|events| events.advance(0));
+        drop(held);
+    }
+
+    fn change_list(&self, change: impl FnOnce(&mut Vec<Arc<ModelEventCount>>)) {
+        let held = self.lock.lock().unwrap();
+        change(&mut self.list.lock().unwrap());
+        drop(held);
+    }
+
+    /// The source has something to do, which the first poll does.
+    fn open(&self) {
+        self.source.store(OPEN, Release);
+        match self.twin {
+            Twin::NudgesFirst => {
+                self.nudge();
+                open(&self.open, || ());
+            }
+            _ => open(&self.open, || self.nudge()),
+        }
+    }
+
+    fn poll(&self) {
+        if self.source.compare_exchange(OPEN, OVER, AcqRel, Acquire).is_ok() {
+            self.open.fetch_add(u32::MAX, SeqCst);
+            self.waits.advance(1);
+        }
+    }
+
+    fn sleep(&self, events: &ModelEventCount, look: &dyn Fn() -> bool) {
+        if self.twin == Twin::LooksFirst && look() {
+            return;
+        }
+        let watch = ManuallyDrop::new(events.watch());
+        if self.twin == Twin::LooksFirst || !look() {
+            watch.sleep();
+        }
+        drop(ManuallyDrop::into_inner(watch));
+    }
+
+    /// As `progress::wait`, without naps: a poll here is never too early.
+    fn wait(&self, events: &Arc<ModelEventCount>) {
+        self.change_list(|list| list.push(Arc::clone(events)));
+        let mut is_poller = false;
+        let is_over = || events.reached() > 0;
+        while !is_over() {
+            if self.open.load(SeqCst) == 0 {
+                self.sleep(events, &|| is_over() || self.open.load(SeqCst) > 0);
+                continue;
+            }
+            is_poller = is_poller || take_over(&self.has_poller);
+            if !is_poller {
+                self.sleep(events, &|| is_over() || self.has_poller.load(SeqCst) == 0);
+                continue;
+            }
+            self.poll();
+        }
+        self.change_list(|list| list.retain(|other| !Arc::ptr_eq(other, events)));
+        if is_poller {
+            match self.twin {
+                Twin::LeavesSilently => hand_over(&self.has_poller, &self.open, || ()),
+                _ => hand_over(&self.has_poller, &self.open, || self.nudge()),
+            }
+        }
+    }
+}
+
+fn model(f: impl Fn() + Send + Sync + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(f);
+}
+
+/// One thread waits for the source, which opens meanwhile.
+fn opens_beside_a_wait(twin: Twin) {
+    model(move || {
+        let progress = ModelProgress::new(twin);
+        let waiter = thread::spawn({
+            let progress = Arc::clone(&progress);
+            move || progress.wait(&progress.waits)
+        });
+        progress.open();
+        waiter.join().unwrap();
+        assert_eq!(progress.source.load(Acquire), OVER);
+    });
+}
+
+/// Another thread is the poller, and its wait is over before it has polled: the one that waits for the source takes
+/// over.
+fn poller_leaves(twin: Twin) {
+    model(move || {
+        let progress = ModelProgress::new(twin);
+        progress.source.store(OPEN, Release);
+        open(&progress.open, || ());
+        assert!(take_over(&progress.has_poller));
+        let waiter = thread::spawn({
+            let progress = Arc::clone(&progress);
+            move || progress.wait(&progress.waits)
+        });
+        match twin {
+            Twin::LeavesSilently => hand_over(&progress.has_poller, &progress.open, || ()),
+            _ => hand_over(&progress.has_poller, &progress.open, || progress.nudge()),
+        }
+        waiter.join().unwrap();
+    });
+}
+
+/// Two threads wait, one of them for something else, which comes at any time; the source opens.
+#[test]
+fn models_progress_two_wait() {
+    model(|| {
+        let progress = ModelProgress::new(Twin::None);
+        let other = Arc::new(ModelEventCount::new());
+        let spawn = |events: &Arc<ModelEventCount>| {
+            let (progress, events) = (Arc::clone(&progress), Arc::clone(events));
+            thread::spawn(move || progress.wait(&events))
+        };
+        let waiters = [spawn(&progress.waits), spawn(&other)];
+        progress.open();
+        other.advance(1);
+        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+    });
+}
+
+#[test]
+fn models_progress_opens_beside_a_wait() {
+    opens_beside_a_wait(Twin::None);
+}
+
+#[test]
+fn models_progress_poller_leaves() {
+    poller_leaves(Twin::None);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn models_broken_progress_source_nudges_first() {
+    opens_beside_a_wait(Twin::NudgesFirst);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn models_broken_progress_thread_looks_first() {
+    opens_beside_a_wait(Twin::LooksFirst);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn models_broken_progress_poller_leaves_silently() {
+    poller_leaves(Twin::LeavesSilently);
+}
