@@ -30,6 +30,11 @@ static weir_status test(void *ctx, void *request, int32_t *done) {
     return WEIR_OK;
 }
 
+static weir_status enqueue(void *ctx, const weir_comm_operation *operations, size_t num, uint64_t stream) {
+    (void)ctx, (void)operations, (void)num, (void)stream;
+    return WEIR_UNAVAILABLE;
+}
+
 static void report(void *arg, const weir_conformance_line *line) {
     (void)arg, (void)line;
     check_failed(__FILE__, __LINE__, "a check", "reported though it could not be made");
@@ -44,6 +49,7 @@ static void rows_of_creation(void) {
     weir_comm_options options = good_options, small = {.struct_size = 8};
     weir_conformance_options checks = {.struct_size = sizeof checks};
     weir_comm *comms[2] = {NULL, NULL};
+    told = fine;
 
     ROW(weir_comm_create, (NULL, NULL, NULL, NEW(comm)), INVALID, "vtable is NULL");
     ROW(weir_comm_create, (&good_vtable, NULL, NULL, NULL), INVALID, "out_comm is NULL");
@@ -61,6 +67,22 @@ static void rows_of_creation(void) {
     vtable = good_vtable;
     vtable.test = NULL;
     ROW(weir_comm_create, (&vtable, NULL, NULL, NEW(comm)), INVALID, "vtable->test is NULL");
+    vtable.enqueue = enqueue;
+    ROW(weir_comm_create, (&vtable, NULL, NULL, NEW(comm)), INVALID, "vtable->test is NULL");
+    vtable.start = NULL;
+    ROW(weir_comm_create, (&vtable, NULL, NULL, NEW(comm)), INVALID, "ops is 0x6, and vtable->start is NULL");
+    told.ops = 0;
+    ROW(weir_comm_create, (&vtable, NULL, NULL, NEW(comm)), INVALID, "engine_kind is 0, which is no kind of engines");
+    told.engine_kind = WEIR_ENGINE_CPU;
+    ROW(weir_comm_create, (&vtable, NULL, NULL, NEW(comm)), INVALID, "engine_kind is WEIR_ENGINE_CPU");
+    told.engine_kind = WEIR_ENGINE_CUDA;
+    told.engine_index = -1;
+    ROW(weir_comm_create, (&vtable, NULL, NULL, NEW(comm)), RANGE, "engine_index is -1, expected 0 or more");
+    told.engine_index = 0;
+    told.flags = WEIR_COMM_ONE_THREAD;
+    ROW(weir_comm_create, (&vtable, NULL, NULL, NEW(comm)), INVALID, "flags has WEIR_COMM_ONE_THREAD");
+    told.flags = 0;
+    ROW(weir_comm_conformance, (&vtable, NULL, NULL, report, NULL, &out.i32), INVALID, "vtable->start is NULL");
     told_status = WEIR_DATA_LOSS;
     ROW(weir_comm_create, (&good_vtable, NULL, NULL, NEW(comm)), WEIR_DATA_LOSS, "get_info");
     told_status = WEIR_OK;

@@ -1007,7 +1007,7 @@ OFFSET(weir_communication, desc, 24);
 OFFSET(weir_communication, flags, 96);
 OFFSET(weir_communication, num_tensors, 104);
 
-SIZE(weir_comm_transport_info, 128);
+SIZE(weir_comm_transport_info, 160);
 OFFSET(weir_comm_transport_info, struct_size, 0);
 OFFSET(weir_comm_transport_info, rank, 8);
 OFFSET(weir_comm_transport_info, size, 12);
@@ -1019,6 +1019,11 @@ OFFSET(weir_comm_transport_info, max_tag, 48);
 OFFSET(weir_comm_transport_info, reserved, 52);
 OFFSET(weir_comm_transport_info, max_bytes, 56);
 OFFSET(weir_comm_transport_info, name, 64);
+OFFSET(weir_comm_transport_info, engine_kind, 128);
+OFFSET(weir_comm_transport_info, engine_index, 132);
+OFFSET(weir_comm_transport_info, device_ops, 136);
+OFFSET(weir_comm_transport_info, device_dtypes, 144);
+OFFSET(weir_comm_transport_info, device_reductions, 152);
 
 SIZE(weir_comm_operation, 64);
 OFFSET(weir_comm_operation, struct_size, 0);
@@ -1033,7 +1038,7 @@ OFFSET(weir_comm_operation, element_bytes, 40);
 OFFSET(weir_comm_operation, send, 48);
 OFFSET(weir_comm_operation, recv, 56);
 
-SIZE(weir_comm_vtable, 104);
+SIZE(weir_comm_vtable, 112);
 OFFSET(weir_comm_vtable, struct_size, 0);
 OFFSET(weir_comm_vtable, get_info, 8);
 OFFSET(weir_comm_vtable, start, 16);
@@ -1047,6 +1052,7 @@ OFFSET(weir_comm_vtable, abort, 72);
 OFFSET(weir_comm_vtable, recover, 80);
 OFFSET(weir_comm_vtable, last_error, 88);
 OFFSET(weir_comm_vtable, release, 96);
+OFFSET(weir_comm_vtable, enqueue, 104);
 
 SIZE(weir_comm_options, 32);
 OFFSET(weir_comm_options, struct_size, 0);
@@ -1054,7 +1060,7 @@ OFFSET(weir_comm_options, name, 8);
 OFFSET(weir_comm_options, flags, 16);
 OFFSET(weir_comm_options, limit_ns, 24);
 
-SIZE(weir_comm_info, 128);
+SIZE(weir_comm_info, 136);
 OFFSET(weir_comm_info, struct_size, 0);
 OFFSET(weir_comm_info, rank, 8);
 OFFSET(weir_comm_info, size, 12);
@@ -1066,6 +1072,7 @@ OFFSET(weir_comm_info, quarantined_bytes, 48);
 OFFSET(weir_comm_info, dead, 56);
 OFFSET(weir_comm_info, recoverable, 60);
 OFFSET(weir_comm_info, transport, 64);
+OFFSET(weir_comm_info, device_ops, 128);
 
 #endif
 /* clang-format on */

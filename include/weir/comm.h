@@ -19,8 +19,8 @@ extern "C" {
 /* ---- Communicator -------------------------------------------------------------------------------------------------
  * A communicator is a set of ranks, mostly processes on one or many machines, that exchange values. weir has no
  * transport: the host lends one, as it lends its threads, by a vtable (weir_comm_vtable); weir/adapters/mpi.h makes
- * one of an MPI communicator. weir orders the operations, overlaps them with computation, keeps their memory, and
- * ends the runs of all ranks when one fails.
+ * one of an MPI communicator, weir/adapters/nccl.h one of NCCL, for the memory of CUDA devices. weir orders the
+ * operations, overlaps them with computation, keeps their memory, and ends the runs of all ranks when one fails.
  *
  * An operation is a kernel (weir_kernel_create_communication). In a graph it begins when its input is there and its
  * turn has come, and only what needs its output waits for it. No thread is held meanwhile: whoever waits for a run, a
@@ -136,7 +136,7 @@ typedef struct weir_comm_transport_info {
   uint64_t flags;
   /**
    * The operations that `start` takes: bit 1 << weir_comm_op_value of each. SEND and RECV are required; weir builds
-   * of them what is missing.
+   * of them what is missing. 0 for a transport without start.
    */
   uint64_t ops;
   /** The types that it reduces: bit 1 << weir_dtype of each. weir reduces the others itself. */
@@ -154,6 +154,16 @@ typedef struct weir_comm_transport_info {
   uint64_t max_bytes;
   /** Its name and version, NUL-terminated, for texts: "Open MPI 4.1.4". */
   char name[64];
+  /** With enqueue: the device whose memory and streams it takes, as of weir_engine_info: its kind and index. */
+  weir_engine_kind engine_kind;
+  int32_t engine_index;
+  /**
+   * The operations that enqueue takes, as `ops`; and what it reduces, as `dtypes` and `reductions`. weir builds none
+   * of what is missing there.
+   */
+  uint64_t device_ops;
+  uint64_t device_dtypes;
+  uint64_t device_reductions;
 } weir_comm_transport_info;
 
 /** An operation between ranks: one of enum weir_comm_op_value. */
@@ -162,7 +172,10 @@ typedef uint32_t weir_comm_op;
 /** How values are reduced: one of enum weir_comm_reduction_value. */
 typedef uint32_t weir_comm_reduction;
 
-/** An operation that a transport starts. Memory is the host's, and stays valid until `test` has reported the end. */
+/**
+ * An operation that a transport starts. Memory is the host's, and stays valid until `test` has reported the end. For
+ * enqueue it is the device's.
+ */
 typedef struct weir_comm_operation {
   /** sizeof(weir_comm_operation), set by weir. */
   size_t struct_size;
@@ -209,11 +222,14 @@ typedef struct weir_comm_vtable {
   /** Required. Fills *out_info, whose struct_size says how much of it weir knows. Called once. */
   weir_status (*get_info)(void *ctx, weir_comm_transport_info *out_info);
   /**
-   * Required. Begins an operation, and stores what `test` is called with. Operations begin in the order of these
-   * calls.
+   * Required, unless there is enqueue. Begins an operation, and stores what `test` is called with. Operations begin
+   * in the order of these calls.
    */
   weir_status (*start)(void *ctx, const weir_comm_operation *operation, void **out_request);
-  /** Required. Whether the operation is done; makes progress. After a 1, and after a failure, the request is gone. */
+  /**
+   * Required with start. Whether the operation is done; makes progress. After a 1, and after a failure, the request
+   * is gone.
+   */
   weir_status (*test)(void *ctx, void *request, int32_t *out_done);
   /** Optional: makes progress with all operations, for a transport that says WEIR_COMM_NEEDS_PROGRESS. */
   weir_status (*progress)(void *ctx);
@@ -252,6 +268,15 @@ typedef struct weir_comm_vtable {
    * recover have made.
    */
   void (*release)(void *ctx);
+  /**
+   * Optional: submits operations on the device's memory to a stream of it, and returns: they begin when the stream's
+   * earlier work is done, its later work waits for them, and they count as one. `stream` is its native handle (CUDA:
+   * the CUstream, and the context of the device is current). SEND and RECV have no tag: messages between two ranks come in their order. `send` and `recv` are
+   * different, or the same for ALL_REDUCE, REDUCE and BROADCAST. All ranks' calls come in one order, from any
+   * thread, and never while another function is called. After abort the streams go on: what was submitted ends, with
+   * any result.
+   */
+  weir_status (*enqueue)(void *ctx, const weir_comm_operation *operations, size_t num_operations, uint64_t stream);
 } weir_comm_vtable;
 
 /** Options of weir_comm_create and weir_comm_create_local. NULL and all-zero are the defaults. */
@@ -294,6 +319,8 @@ typedef struct weir_comm_info {
   uint32_t recoverable;
   /** The transport's name, NUL-terminated. */
   char transport[64];
+  /** The operations (bit 1 << weir_comm_op_value) that it does in a device's memory. */
+  uint64_t device_ops;
 } weir_comm_info;
 
 /**
@@ -428,12 +455,15 @@ weir_status weir_comm_recover(weir_comm *comm,
  * of its operation. On all ranks the operations of a communicator begin in one order: in a graph that in which they
  * were added, and between graphs and streams that of the runs and calls. No thread is held while one is under way.
  *
- * `engine` is an engine of the CPU; values of other engines are copied to and from it. In a graph the operation is a
- * node that completes later, so the rules for such nodes hold. A run has the communicator until it ends; another run
- * with it at the same time fails.
+ * `engine` says whose memory it takes. An engine of the CPU: values of other engines are copied to and from it, and in
+ * a graph the operation is a node that completes later, so the rules for such nodes hold. The engine of the device that
+ * the transport takes (weir_comm_transport_info.engine_kind): the operation goes to the device's streams, in their
+ * order, and the host does not wait for it. A run has the communicator until it ends; another run with it at the same
+ * time fails.
  *
- * Ownership: the kernel keeps the communicator. Errors: INVALID_ARGUMENT (also: the engine is no CPU engine);
- * OUT_OF_RANGE (peer, tag, num_tensors).
+ * Ownership: the kernel keeps the communicator. Errors: INVALID_ARGUMENT (also: the transport takes no memory of the
+ * engine); OUT_OF_RANGE (peer, num_tensors, and tag, which is 0 on a device); UNIMPLEMENTED (an operation that the
+ * transport does not do on the device, and WEIR_COMMUNICATION_DETERMINISTIC there).
  */
 WEIR_API
 WEIR_NODISCARD

@@ -2053,6 +2053,11 @@ typedef struct weir_comm_transport_info {
   uint32_t reserved;
   uint64_t max_bytes;
   char name[64];
+  weir_engine_kind engine_kind;
+  int32_t engine_index;
+  uint64_t device_ops;
+  uint64_t device_dtypes;
+  uint64_t device_reductions;
 } weir_comm_transport_info;
 typedef uint32_t weir_comm_op;
 typedef uint32_t weir_comm_reduction;
@@ -2083,6 +2088,7 @@ typedef struct weir_comm_vtable {
   weir_status (*recover)(void *ctx, void **out_ctx);
   void (*last_error)(void *ctx, int32_t *out_rank, char *text, size_t capacity);
   void (*release)(void *ctx);
+  weir_status (*enqueue)(void *ctx, const weir_comm_operation *operations, size_t num_operations, uint64_t stream);
 } weir_comm_vtable;
 typedef struct weir_comm_options {
   size_t struct_size;
@@ -2102,6 +2108,7 @@ typedef struct weir_comm_info {
   uint32_t dead;
   uint32_t recoverable;
   char transport[64];
+  uint64_t device_ops;
 } weir_comm_info;
 typedef struct weir_communication {
   size_t struct_size;

@@ -2,7 +2,7 @@
 //!
 //! Chapter: Communicator.
 
-use super::{weir_dtype, weir_status, weir_tensor_desc};
+use super::{weir_dtype, weir_engine_kind, weir_status, weir_tensor_desc};
 use std::ffi::{c_char, c_void};
 
 /// An operation between ranks: one of enum weir_comm_op_value.
@@ -108,7 +108,7 @@ pub struct weir_comm_transport_info {
     /// OR of weir_comm_flags.
     pub flags: u64,
     /// The operations that `start` takes: bit 1 << weir_comm_op_value of each. SEND and RECV are required; weir builds
-    /// of them what is missing.
+    /// of them what is missing. 0 for a transport without start.
     pub ops: u64,
     /// The types that it reduces: bit 1 << weir_dtype of each. weir reduces the others itself.
     pub dtypes: u64,
@@ -123,9 +123,18 @@ pub struct weir_comm_transport_info {
     pub max_bytes: u64,
     /// Its name and version, NUL-terminated, for texts: "Open MPI 4.1.4".
     pub name: [c_char; 64],
+    /// With enqueue: the device whose memory and streams it takes, as of weir_engine_info: its kind and index.
+    pub engine_kind: weir_engine_kind,
+    pub engine_index: i32,
+    /// The operations that enqueue takes, as `ops`; and what it reduces, as `dtypes` and `reductions`. weir builds none
+    /// of what is missing there.
+    pub device_ops: u64,
+    pub device_dtypes: u64,
+    pub device_reductions: u64,
 }
 
-/// An operation that a transport starts. Memory is the host's, and stays valid until `test` has reported the end.
+/// An operation that a transport starts. Memory is the host's, and stays valid until `test` has reported the end. For
+/// enqueue it is the device's.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_comm_operation {
@@ -173,8 +182,8 @@ pub struct weir_comm_vtable {
     /// Required. Fills *out_info, whose struct_size says how much of it weir knows. Called once.
     pub get_info:
         Option<unsafe extern "C" fn(ctx: *mut c_void, out_info: *mut weir_comm_transport_info) -> weir_status>,
-    /// Required. Begins an operation, and stores what `test` is called with. Operations begin in the order of these
-    /// calls.
+    /// Required, unless there is enqueue. Begins an operation, and stores what `test` is called with. Operations begin
+    /// in the order of these calls.
     pub start: Option<
         unsafe extern "C" fn(
             ctx: *mut c_void,
@@ -182,7 +191,8 @@ pub struct weir_comm_vtable {
             out_request: *mut *mut c_void,
         ) -> weir_status,
     >,
-    /// Required. Whether the operation is done; makes progress. After a 1, and after a failure, the request is gone.
+    /// Required with start. Whether the operation is done; makes progress. After a 1, and after a failure, the request
+    /// is gone.
     pub test: Option<unsafe extern "C" fn(ctx: *mut c_void, request: *mut c_void, out_done: *mut i32) -> weir_status>,
     /// Optional: makes progress with all operations, for a transport that says WEIR_COMM_NEEDS_PROGRESS.
     pub progress: Option<unsafe extern "C" fn(ctx: *mut c_void) -> weir_status>,
@@ -218,6 +228,20 @@ pub struct weir_comm_vtable {
     /// Optional: called once, when the communicator is gone, for `ctx` and for each one that duplicate, split and
     /// recover have made.
     pub release: Option<unsafe extern "C" fn(ctx: *mut c_void)>,
+    /// Optional: submits operations on the device's memory to a stream of it, and returns: they begin when the stream's
+    /// earlier work is done, its later work waits for them, and they count as one. `stream` is its native handle (CUDA:
+    /// the CUstream, and the context of the device is current). SEND and RECV have no tag: messages between two ranks come in their order. `send` and `recv` are
+    /// different, or the same for ALL_REDUCE, REDUCE and BROADCAST. All ranks' calls come in one order, from any
+    /// thread, and never while another function is called. After abort the streams go on: what was submitted ends, with
+    /// any result.
+    pub enqueue: Option<
+        unsafe extern "C" fn(
+            ctx: *mut c_void,
+            operations: *const weir_comm_operation,
+            num_operations: usize,
+            stream: u64,
+        ) -> weir_status,
+    >,
 }
 
 /// How a communicator is used. A bit that is not here is refused.
@@ -280,4 +304,6 @@ pub struct weir_comm_info {
     pub recoverable: u32,
     /// The transport's name, NUL-terminated.
     pub transport: [c_char; 64],
+    /// The operations (bit 1 << weir_comm_op_value) that it does in a device's memory.
+    pub device_ops: u64,
 }

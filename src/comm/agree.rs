@@ -102,6 +102,7 @@ impl AgreementExchange<'_> {
             tag: 0,
             count: bytes.len(),
             is_deterministic: false,
+            is_on_device: false,
         };
         let procedure = algorithm::procedure(self.comm.info(), &wanted)?;
         let request = Request::new(wanted, "the agreement".to_owned(), procedure, &self.spare);

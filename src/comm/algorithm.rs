@@ -24,11 +24,18 @@ pub struct Wanted {
     /// Elements, as of `weir_comm_operation`.
     pub count: usize,
     pub is_deterministic: bool,
+    /// In a device's memory.
+    pub is_on_device: bool,
 }
 
 impl Wanted {
     pub fn is_message(&self) -> bool {
         matches!(self.op, Op::WEIR_COMM_SEND | Op::WEIR_COMM_RECV)
+    }
+
+    /// Whether its input has a part for each rank, which `count` is the size of.
+    pub fn has_parts(&self) -> bool {
+        matches!(self.op, Op::WEIR_COMM_REDUCE_SCATTER | Op::WEIR_COMM_ALL_TO_ALL)
     }
 }
 
@@ -77,6 +84,18 @@ struct Builder<'a> {
 fn part_of(part: &Part, range: Range<usize>) -> Part {
     let start = part.bytes.start;
     Part { block: Arc::clone(&part.block), bytes: start + range.start..start + range.end }
+}
+
+/// Whether this rank gives the transport memory to send from, and to receive into.
+pub fn sides(op: Op, is_root: bool) -> [bool; 2] {
+    match op {
+        Op::WEIR_COMM_SEND => [true, false],
+        Op::WEIR_COMM_RECV => [false, true],
+        Op::WEIR_COMM_BROADCAST => [is_root, !is_root],
+        Op::WEIR_COMM_REDUCE => [true, is_root],
+        Op::WEIR_COMM_BARRIER => [false, false],
+        _ => [true, true],
+    }
 }
 
 /// Whether the transport does it by itself.
@@ -195,13 +214,9 @@ impl Builder<'_> {
         let mut phases = Vec::new();
         match op {
             _ if is_native && !matches!(op, Op::WEIR_COMM_SEND | Op::WEIR_COMM_RECV) => {
-                let is_sent = sent > 0 && (op != Op::WEIR_COMM_BROADCAST || is_root);
-                let is_received = match op {
-                    Op::WEIR_COMM_BROADCAST => !is_root,
-                    Op::WEIR_COMM_REDUCE => is_root,
-                    _ => received > 0,
-                };
-                let parts = (is_sent.then(|| send.clone()), is_received.then(|| recv.clone()));
+                let [sends, receives] = sides(op, is_root);
+                let parts =
+                    ((sends && sent > 0).then(|| send.clone()), (receives && received > 0).then(|| recv.clone()));
                 phases.push(Phase {
                     operations: vec![self.operation(op, peer, count, parts.0, parts.1)],
                     ..Phase::default()
@@ -266,6 +281,14 @@ impl Builder<'_> {
     }
 }
 
+impl Procedure {
+    /// That of an operation in a device's memory: nothing is left to do, and there is no memory of the host's.
+    pub fn on_device() -> Procedure {
+        let nothing = || Part { block: Arc::new(Staging::new(0)), bytes: 0..0 };
+        Procedure { phases: Vec::new(), send: nothing(), recv: nothing(), bytes: 0 }
+    }
+}
+
 /// The phases of an operation, and memory for it.
 pub fn procedure(info: &TransportInfo, wanted: &Wanted) -> Result<Procedure> {
     let element = if wanted.op == Op::WEIR_COMM_BARRIER { 1 } else { dtype::size(wanted.dtype)? };
@@ -275,5 +298,5 @@ pub fn procedure(info: &TransportInfo, wanted: &Wanted) -> Result<Procedure> {
 /// The operations that are built of sends and receives, whatever their type, by bit.
 pub fn built(info: &TransportInfo) -> u64 {
     const ALL: u64 = (1 << (Op::WEIR_COMM_BARRIER as u32 + 1)) - 2;
-    ALL & !info.ops
+    if info.on_host.ops == 0 { 0 } else { ALL & !info.on_host.ops }
 }

@@ -1,11 +1,15 @@
 //! A transport of the host's: a vtable of C functions.
 
-use super::transport::TransportInfo;
-use super::transport::{CommOperation, FIRST_OWN_TAG, MESSAGE_BYTES, Message, Token, Transport, TransportFailure};
+use super::transport::{
+    CommOperation, DeviceOffer, FIRST_OWN_TAG, MESSAGE_BYTES, Message, Offer, Token, Transport, TransportFailure,
+    TransportInfo,
+};
 use crate::abi::{
-    weir_comm_op_value as Op, weir_comm_operation, weir_comm_transport_info, weir_comm_vtable, weir_status,
+    weir_comm_flags as Flag, weir_comm_op_value as Op, weir_comm_operation, weir_comm_transport_info, weir_comm_vtable,
+    weir_status,
 };
 use crate::base::{Code, Error, Result};
+use crate::device::{DeviceKind, DeviceStream};
 use crate::sync::ambient;
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -39,15 +43,33 @@ fn out_of_range(what: &str, value: impl std::fmt::Display, expected: &str) -> Er
     Error::out_of_range(format!("get_info: {what} is {value}, expected {expected}"))
 }
 
+/// What enqueue does.
+fn device_offer(raw: &weir_comm_transport_info) -> Result<DeviceOffer> {
+    let kind = DeviceKind::from_value(raw.engine_kind).map_err(|_| {
+        Error::invalid(format!("get_info: engine_kind is {}, which is no kind of engines", raw.engine_kind))
+    })?;
+    if kind == DeviceKind::CPU {
+        return Err(Error::invalid("get_info: engine_kind is WEIR_ENGINE_CPU, and vtable->enqueue is for a device"));
+    }
+    if raw.flags & Flag::WEIR_COMM_ONE_THREAD as u64 != 0 {
+        return Err(Error::invalid("get_info: flags has WEIR_COMM_ONE_THREAD, and vtable->enqueue any thread"));
+    }
+    let index = u32::try_from(raw.engine_index);
+    let index = index.map_err(|_| out_of_range("engine_index", raw.engine_index, "0 or more"))?;
+    let offer = Offer { ops: raw.device_ops, dtypes: raw.device_dtypes, reductions: raw.device_reductions };
+    Ok(DeviceOffer { kind, index, offer })
+}
+
 impl HostTransport {
     /// # Safety
     /// The functions are as their documentation says, and `ctx` is theirs.
     pub unsafe fn new(vtable: weir_comm_vtable, ctx: *mut c_void) -> Result<HostTransport> {
         let get_info = vtable.get_info.ok_or_else(|| Error::null("vtable->get_info"))?;
-        if vtable.start.is_none() {
+        let is_for_host = vtable.start.is_some() || vtable.test.is_some() || vtable.enqueue.is_none();
+        if is_for_host && vtable.start.is_none() {
             return Err(Error::null("vtable->start"));
         }
-        if vtable.test.is_none() {
+        if is_for_host && vtable.test.is_none() {
             return Err(Error::null("vtable->test"));
         }
         let mut raw = weir_comm_transport_info {
@@ -62,6 +84,11 @@ impl HostTransport {
             reserved: 0,
             max_bytes: 0,
             name: [0; 64],
+            engine_kind: 0,
+            engine_index: 0,
+            device_ops: 0,
+            device_dtypes: 0,
+            device_reductions: 0,
         };
         // SAFETY: the host's function, and a struct that it may fill.
         let status = ambient::call(|| unsafe { get_info(ctx, &mut raw) });
@@ -78,12 +105,16 @@ impl HostTransport {
             return Err(Error::invalid(format!("get_info: flags is {:#x}, which has unknown bits", raw.flags)));
         }
         let needed = 1 << Op::WEIR_COMM_SEND as u32 | 1 << Op::WEIR_COMM_RECV as u32;
-        if raw.ops & needed != needed {
+        if is_for_host && raw.ops & needed != needed {
             return Err(Error::invalid(format!("get_info: ops is {:#x}, without SEND and RECV", raw.ops)));
         }
-        if raw.max_tag <= FIRST_OWN_TAG {
+        if !is_for_host && raw.ops != 0 {
+            return Err(Error::invalid(format!("get_info: ops is {:#x}, and vtable->start is NULL", raw.ops)));
+        }
+        if is_for_host && raw.max_tag <= FIRST_OWN_TAG {
             return Err(out_of_range("max_tag", raw.max_tag, "32767 or more"));
         }
+        let on_device = vtable.enqueue.map(|_| device_offer(&raw)).transpose()?;
         if (1..LEAST_MESSAGE).contains(&raw.max_bytes) {
             return Err(out_of_range("max_bytes", raw.max_bytes, "0, or 64 or more"));
         }
@@ -91,9 +122,8 @@ impl HostTransport {
             rank: raw.rank as usize,
             size: raw.size as usize,
             flags: raw.flags,
-            ops: raw.ops,
-            dtypes: raw.dtypes,
-            reductions: raw.reductions,
+            on_host: Offer { ops: raw.ops, dtypes: raw.dtypes, reductions: raw.reductions },
+            on_device,
             max_tag: raw.max_tag,
             max_bytes: if raw.max_bytes == 0 { u64::MAX } else { raw.max_bytes },
             name: text_of(&raw.name),
@@ -187,6 +217,17 @@ impl Transport for HostTransport {
             ambient::call(|| unsafe { test(self.ctx, std::ptr::with_exposed_provenance_mut(token.0), &mut done) });
         self.check(status, "test")?;
         Ok(done != 0)
+    }
+
+    fn enqueue(&self, operations: &[weir_comm_operation], stream: &dyn DeviceStream) -> Result<(), TransportFailure> {
+        let Some(enqueue) = self.vtable.enqueue else {
+            return Err(TransportFailure::new(Code::Internal, "no enqueue"));
+        };
+        let handle = stream.native_handle().map_err(|error| TransportFailure { error, rank: None })?;
+        // SAFETY: the host's function; the device's memory stays until the stream is done with it, as `Issuer` demands of
+        // the caller.
+        let status = ambient::call(|| unsafe { enqueue(self.ctx, operations.as_ptr(), operations.len(), handle) });
+        self.check(status, "enqueue")
     }
 
     fn progress(&self) -> Result<(), TransportFailure> {

@@ -1,4 +1,4 @@
-//! Communications as kernels.
+//! Communications in the host's memory as kernels.
 //!
 //! On a stream one is a kernel that completes later. In a graph it is two nodes: the first takes the inputs and begins
 //! the operation, in its turn; the second completes when the operation is over. So operations of one communicator begin
@@ -8,11 +8,12 @@
 //! output, which the second one hands on. So nothing is copied, but for tensors of the host's and constants. Compile
 //! lays the tensors of a bucket behind one another where it can, since the transport wants them in one piece.
 
-use super::algorithm::{self, Wanted};
+use super::algorithm::{self, Procedure, Wanted};
 use super::communicator::Communicator;
 use super::request::{Request, SpareRequests};
 use crate::abi::{weir_comm_op_value as Op, weir_comm_reduction_value as Reduction};
 use crate::base::{Desc, Error, Ref, Result, dtype};
+use crate::device::DeviceKind;
 use crate::kernel::{Completion, Effect, Halves, Kernel, KernelContext, Outputs, RunListener};
 use crate::memory::{View, overlaps};
 use std::any::Any;
@@ -35,6 +36,8 @@ pub struct Communication {
     comm: Ref<Communicator>,
     settings: CommSettings,
     name: &'static str,
+    /// In the memory of such a device.
+    device: Option<DeviceKind>,
     effects: [Effect; 1],
     spare: Arc<SpareRequests>,
 }
@@ -55,7 +58,7 @@ pub fn name_of(op: Op) -> &'static str {
 }
 
 impl Communication {
-    pub fn new(comm: Ref<Communicator>, settings: CommSettings) -> Arc<Communication> {
+    pub fn new(comm: Ref<Communicator>, settings: CommSettings, device: Option<DeviceKind>) -> Arc<Communication> {
         let effect = Effect {
             thing: comm.number(),
             name: format!("communicator '{}'", comm.name()).into(),
@@ -64,7 +67,15 @@ impl Communication {
             remedy: "add a control edge",
         };
         let name = name_of(settings.op);
-        Arc::new(Communication { comm, settings, name, effects: [effect], spare: Arc::default() })
+        Arc::new(Communication { comm, settings, name, device, effects: [effect], spare: Arc::default() })
+    }
+
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub fn effects(&self) -> &[Effect] {
+        &self.effects
     }
 
     pub fn comm(&self) -> &Ref<Communicator> {
@@ -75,14 +86,14 @@ impl Communication {
         &self.settings
     }
 
-    fn num_inputs(&self) -> usize {
+    pub fn num_inputs(&self) -> usize {
         match self.settings.op {
             Op::WEIR_COMM_RECV | Op::WEIR_COMM_BARRIER => 0,
             _ => self.settings.num_tensors,
         }
     }
 
-    fn num_outputs(&self) -> usize {
+    pub fn num_outputs(&self) -> usize {
         match self.settings.op {
             Op::WEIR_COMM_SEND | Op::WEIR_COMM_BARRIER => 0,
             _ => self.settings.num_tensors,
@@ -90,7 +101,7 @@ impl Communication {
     }
 
     /// The outputs for these inputs.
-    fn outputs(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+    pub fn outputs(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
         let (op, size) = (self.settings.op, self.comm.info().size as i64);
         let (Some(first), false) = (inputs.first(), op == Op::WEIR_COMM_SEND) else {
             return Ok(self.settings.desc.into_iter().collect());
@@ -130,10 +141,7 @@ impl Communication {
         for desc in inputs.iter().chain(settings.desc.iter().filter(|_| inputs.is_empty())) {
             count += desc.bytes()? / element;
         }
-        if matches!(settings.op, Op::WEIR_COMM_REDUCE_SCATTER | Op::WEIR_COMM_ALL_TO_ALL) {
-            count /= self.comm.info().size;
-        }
-        Ok(Wanted {
+        let wanted = Wanted {
             op: settings.op,
             reduction: settings.reduction,
             dtype: first.dtype,
@@ -141,7 +149,9 @@ impl Communication {
             tag: settings.tag,
             count,
             is_deterministic: settings.is_deterministic,
-        })
+            is_on_device: self.device.is_some(),
+        };
+        Ok(if wanted.has_parts() { Wanted { count: count / self.comm.info().size, ..wanted } } else { wanted })
     }
 
     /// `all_reduce f32[1000]`
@@ -159,16 +169,20 @@ impl Communication {
             Op::WEIR_COMM_RECV => format!(" from rank {}", self.settings.peer),
             _ => String::new(),
         };
-        format!("{}{by} {of}{more}{to}", self.name).trim_end().to_owned()
+        let on = self.device.map_or(String::new(), |kind| format!(" on {}", kind.name()));
+        format!("{}{by} {of}{more}{to}{on}", self.name).trim_end().to_owned()
     }
 
     /// A request for these inputs.
-    fn request(&self, inputs: &[Desc]) -> Result<Arc<Request>> {
+    pub fn request(&self, inputs: &[Desc]) -> Result<Arc<Request>> {
         let wanted = self.wanted(inputs)?;
         if let Some(request) = self.spare.take(&wanted) {
             return Ok(request);
         }
-        let procedure = algorithm::procedure(self.comm.info(), &wanted)?;
+        let procedure = match self.device {
+            None => algorithm::procedure(self.comm.info(), &wanted)?,
+            Some(_) => Procedure::on_device(),
+        };
         Ok(Request::new(wanted, self.label(inputs), procedure, &self.spare))
     }
 }
@@ -223,8 +237,11 @@ impl Kernel for StreamCommunication {
         Some(Halves {
             begin: Arc::new(BeginCommunication(Arc::clone(&self.0))),
             end: Arc::new(EndCommunication(Arc::clone(&self.0))),
-            order: self.0.comm.number(),
         })
+    }
+
+    fn orders(&self) -> [Option<u64>; 2] {
+        [Some(self.0.comm.number()), None]
     }
 
     fn as_any(&self) -> Option<&dyn Any> {

@@ -6,7 +6,7 @@
 
 use super::reduce::fold;
 use super::transport::{
-    CommOperation, MESSAGE_BYTES, Message, Part, Token, Transport, TransportFailure, TransportInfo,
+    CommOperation, MESSAGE_BYTES, Message, Offer, Part, Token, Transport, TransportFailure, TransportInfo,
 };
 use crate::abi::{weir_comm_flags as Flag, weir_comm_op_value as Op};
 use crate::base::{Code, Error, Result, dtype};
@@ -328,9 +328,12 @@ impl LocalTransport {
             rank,
             size: fabric.size,
             flags: Flag::WEIR_COMM_FIXED_ORDER as u64 | Flag::WEIR_COMM_ABORT_RELEASES as u64,
-            ops: ALL_BITS,
-            dtypes: dtypes.iter().fold(0, |bits, dtype| bits | 1 << dtype),
-            reductions: 0b11110,
+            on_host: Offer {
+                ops: ALL_BITS,
+                dtypes: dtypes.iter().fold(0, |bits, dtype| bits | 1 << dtype),
+                reductions: 0b11110,
+            },
+            on_device: None,
             max_tag: i32::MAX,
             max_bytes: u64::MAX,
             name: "local".to_owned(),

@@ -94,7 +94,7 @@ pub fn digest(wanted: &Wanted) -> u64 {
         u64::from(wanted.dtype),
         wanted.peer as u64,
         wanted.count as u64,
-        u64::from(wanted.is_deterministic),
+        u64::from(wanted.is_deterministic) | u64::from(wanted.is_on_device) << 1,
     ];
     // FNV-1a over words: the same on every rank, whatever its machine.
     words.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, word| (hash ^ word).wrapping_mul(0x0100_0000_01b3))

@@ -10,15 +10,19 @@
 //!
 //! Memory of a tensor that was lent counts as its own in all of these stages, from `fill_or_lend` on.
 //!
+//! An operation in a device's memory has none here: it goes from IDLE to OPEN when a stream of the device has it
+//! (`open_on_device`), is over when the event behind it is reached, and is IDLE again at once, as nobody waits for it.
+//!
 //! The stage is under a lock, and each use of the memory looks at it: that is what makes the slices sound.
 
 use super::algorithm::{Phase, Procedure, Wanted};
 use super::staging::Staging;
 use crate::base::{Error, Result};
 use crate::comm::reduce::fold;
-use crate::kernel::{Completion, KernelContext, Outputs, Rest, Stop};
+use crate::device::{Accelerator, DeviceEvent};
+use crate::kernel::{Completion, IssuedFor, KernelContext, LateFailure, Outputs, Rest, Stop};
 use crate::memory::{MemoryBlock, View};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, OnceLock};
 use crate::trace::KeptTraces;
 use std::sync::{Arc, Weak};
 
@@ -39,6 +43,8 @@ struct Fate {
     result: Result<()>,
     completion: Option<Completion>,
     stop: Option<Arc<Stop>>,
+    /// Of an operation on a device: the stream of the host's that has it; `None` for a run.
+    stream: Option<Weak<dyn LateFailure>>,
     /// Of what has submitted it.
     traces: Option<KeptTraces>,
 }
@@ -62,6 +68,8 @@ pub struct Request {
     pub label: String,
     procedure: Procedure,
     fate: Mutex<Fate>,
+    /// Behind an operation on a device.
+    event: OnceLock<Arc<dyn DeviceEvent>>,
     home: Weak<SpareRequests>,
 }
 
@@ -71,9 +79,10 @@ fn misused(stage: Stage) -> Error {
 
 impl Request {
     pub fn new(wanted: Wanted, label: String, procedure: Procedure, home: &Arc<SpareRequests>) -> Arc<Request> {
-        let fate =
-            Fate { stage: Stage::Idle, values: None, result: Ok(()), completion: None, stop: None, traces: None };
-        Arc::new(Request { wanted, label, procedure, fate: Mutex::new(fate), home: Arc::downgrade(home) })
+        let (values, completion, stop, stream, traces) = (None, None, None, None, None);
+        let fate = Fate { stage: Stage::Idle, values, result: Ok(()), completion, stop, stream, traces };
+        let (fate, event) = (Mutex::new(fate), OnceLock::new());
+        Arc::new(Request { wanted, label, procedure, fate, event, home: Arc::downgrade(home) })
     }
 
     pub fn bytes(&self) -> usize {
@@ -139,6 +148,54 @@ impl Request {
         (fate.stage, fate.result) = (Stage::Open, Ok(()));
         fate.traces = KeptTraces::of_thread();
         Ok(())
+    }
+
+    /// For an operation on a device: the event behind it.
+    pub fn event(&self, accelerator: &dyn Accelerator) -> Result<&Arc<dyn DeviceEvent>> {
+        if self.event.get().is_none() {
+            let _ = self.event.set(accelerator.event(false)?);
+        }
+        self.event.get().ok_or_else(|| Error::internal("a request without its event"))
+    }
+
+    /// Whether the device is done with it; true for an operation in the host's memory.
+    pub fn is_reached(&self) -> Result<bool> {
+        self.event.get().map_or(Ok(true), |event| event.is_reached())
+    }
+
+    /// The device has it, and the event behind it; from here on the driver has it, too.
+    pub fn open_on_device(&self, issued_for: IssuedFor<'_>) -> Result<()> {
+        let mut fate = self.fate.lock();
+        if fate.stage != Stage::Idle {
+            return Err(misused(fate.stage));
+        }
+        (fate.stage, fate.result) = (Stage::Open, Ok(()));
+        fate.traces = KeptTraces::of_thread();
+        (fate.stop, fate.stream) = match issued_for {
+            IssuedFor::Run(_, stop) => (stop.cloned(), None),
+            IssuedFor::Stream(stream) => (None, Some(Arc::downgrade(stream))),
+        };
+        Ok(())
+    }
+
+    /// The stream of the host's that has it; `None` if a run has it.
+    pub fn stream(&self) -> Option<Arc<dyn LateFailure>> {
+        self.fate.lock().stream.as_ref().and_then(Weak::upgrade)
+    }
+
+    pub fn is_of_run(&self) -> bool {
+        self.fate.lock().stream.is_none()
+    }
+
+    /// An operation on a device is over, and another one may have it.
+    pub fn close_on_device(self: &Arc<Self>) {
+        {
+            let mut fate = self.fate.lock();
+            (fate.stage, fate.stop, fate.stream) = (Stage::Idle, None, None);
+        }
+        if let Some(home) = self.home.upgrade() {
+            home.0.lock().push(Arc::clone(self));
+        }
     }
 
     /// The traces that it is of, once.

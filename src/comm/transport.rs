@@ -2,8 +2,9 @@
 #![forbid(unsafe_code)]
 
 use super::staging::Staging;
-use crate::abi::{weir_comm_op_value as Op, weir_comm_reduction_value as Reduction};
+use crate::abi::{weir_comm_op_value as Op, weir_comm_operation, weir_comm_reduction_value as Reduction};
 use crate::base::{Code, Error, Result};
+use crate::device::{DeviceKind, DeviceStream};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,6 +15,32 @@ pub const MESSAGE_BYTES: usize = crate::abi::WEIR_COMM_MESSAGE_BYTES;
 /// A control message.
 pub type Message = [u8; MESSAGE_BYTES];
 
+/// What a transport does, by bit of `weir_comm_op_value`, `weir_dtype` and `weir_comm_reduction_value`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Offer {
+    pub ops: u64,
+    pub dtypes: u64,
+    pub reductions: u64,
+}
+
+impl Offer {
+    pub fn takes(&self, op: Op) -> bool {
+        self.ops >> op as u32 & 1 != 0
+    }
+
+    pub fn reduces(&self, dtype: u32, reduction: Reduction) -> bool {
+        self.dtypes.checked_shr(dtype).is_some_and(|bits| bits & 1 != 0) && self.reductions >> reduction as u32 & 1 != 0
+    }
+}
+
+/// What it does in the memory of a device, in the order of its streams.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceOffer {
+    pub kind: DeviceKind,
+    pub index: u32,
+    pub offer: Offer,
+}
+
 /// Properties of a transport, checked.
 #[derive(Clone, Debug)]
 pub struct TransportInfo {
@@ -21,10 +48,9 @@ pub struct TransportInfo {
     pub size: usize,
     /// `weir_comm_flags`.
     pub flags: u64,
-    /// By bit of `weir_comm_op_value`, `weir_dtype` and `weir_comm_reduction_value`.
-    pub ops: u64,
-    pub dtypes: u64,
-    pub reductions: u64,
+    /// In the host's memory; without operations it does none there.
+    pub on_host: Offer,
+    pub on_device: Option<DeviceOffer>,
     pub max_tag: i32,
     /// `u64::MAX` = no limit.
     pub max_bytes: u64,
@@ -40,11 +66,11 @@ impl TransportInfo {
     }
 
     pub fn takes(&self, op: Op) -> bool {
-        self.ops >> op as u32 & 1 != 0
+        self.on_host.takes(op)
     }
 
     pub fn reduces(&self, dtype: u32, reduction: Reduction) -> bool {
-        self.dtypes.checked_shr(dtype).is_some_and(|bits| bits & 1 != 0) && self.reductions >> reduction as u32 & 1 != 0
+        self.on_host.reduces(dtype, reduction)
     }
 }
 
@@ -96,6 +122,11 @@ pub trait Transport: Send + Sync {
 
     /// Whether it is over. After `true` and after a failure the token is gone.
     fn test(&self, token: Token) -> Result<bool, TransportFailure>;
+
+    /// Submits operations on a device's memory, as one, to a stream of it. After `abort` the stream goes on.
+    fn enqueue(&self, _operations: &[weir_comm_operation], _stream: &dyn DeviceStream) -> Result<(), TransportFailure> {
+        Err(TransportFailure::new(Code::Unimplemented, "the transport takes no memory of devices"))
+    }
 
     /// Moves what has been started, besides `test`.
     fn progress(&self) -> Result<(), TransportFailure> {

@@ -7,7 +7,7 @@ use super::stream::Stream;
 use super::tensor::Tensor;
 use crate::base::{Code, Error, Kind, Ref, Result};
 use crate::device::{DeviceKernel, DeviceStream, Launch, PreparedLaunch};
-use crate::kernel::Issuer;
+use crate::kernel::{IssuedCall, IssuedFor, Issuer, LateFailure};
 use crate::memory::View;
 use crate::stream::MOST_WORDS;
 use crate::stream::{Queue, QueueWork};
@@ -162,7 +162,7 @@ impl QueuedLaunch {
         }
     }
 
-    fn issue(&self, queue: &Queue) -> Result<()> {
+    fn issue(&self, queue: &Arc<Queue>) -> Result<()> {
         let name = self.kernel.label();
         let Some(device_queue) = queue.device_queue() else {
             return Err(Error::internal("a device's call on a stream of the host's"));
@@ -175,7 +175,10 @@ impl QueuedLaunch {
             Some(kernel) => device_queue.stream().launch(&Launch { name, kernel, inputs: &inputs, outputs: &outputs }),
             None => match self.kernel.kernel().issuer() {
                 Ok(Some(issuer)) => {
-                    self.issuer.get_or_init(|| issuer).issue(device_queue.stream(), name, &inputs, &outputs)
+                    let queue: Arc<dyn LateFailure> = Arc::clone(queue) as _;
+                    let (stream, issued_for) = (device_queue.stream(), IssuedFor::Stream(&queue));
+                    let call = IssuedCall { stream, name, inputs: &inputs, outputs: &outputs, issued_for };
+                    self.issuer.get_or_init(|| issuer).issue(&call)
                 }
                 Ok(None) => Err(Error::internal("a host's kernel on a device")),
                 Err(error) => Err(error),

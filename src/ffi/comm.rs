@@ -12,8 +12,11 @@ use crate::base::{Code, Error, Ref, Result, dtype};
 use crate::comm::host::HostTransport;
 use crate::comm::local::LocalTransport;
 use crate::comm::transport::{FIRST_OWN_TAG, Transport};
-use crate::comm::{CommOptions, CommSettings, Communication, Communicator, StreamCommunication, agree, algorithm};
+use crate::comm::{
+    CommOptions, CommSettings, Communication, Communicator, DeviceCommunication, StreamCommunication, agree, algorithm,
+};
 use crate::engine::BoundKernel;
+use crate::kernel::Kernel;
 use crate::memory::heap;
 use crate::ops::check::flags;
 use crate::sync::ambient;
@@ -145,6 +148,7 @@ pub unsafe extern "C" fn weir_comm_get_info(comm: *const weir_comm, out_info: *m
                 dead: u32::from(figures.is_dead),
                 recoverable: u32::from(of.can_recover),
                 transport: fixed(&of.name),
+                device_ops: of.on_device.map_or(0, |on| on.offer.ops),
             };
             versioned::write(out_info, &info, "out_info")
         }
@@ -357,12 +361,15 @@ fn settings(desc: &weir_communication, comm: &Communicator) -> Result<CommSettin
 /// of its operation. On all ranks the operations of a communicator begin in one order: in a graph that in which they
 /// were added, and between graphs and streams that of the runs and calls. No thread is held while one is under way.
 ///
-/// `engine` is an engine of the CPU; values of other engines are copied to and from it. In a graph the operation is a
-/// node that completes later, so the rules for such nodes hold. A run has the communicator until it ends; another run
-/// with it at the same time fails.
+/// `engine` says whose memory it takes. An engine of the CPU: values of other engines are copied to and from it, and in
+/// a graph the operation is a node that completes later, so the rules for such nodes hold. The engine of the device that
+/// the transport takes (weir_comm_transport_info.engine_kind): the operation goes to the device's streams, in their
+/// order, and the host does not wait for it. A run has the communicator until it ends; another run with it at the same
+/// time fails.
 ///
-/// Ownership: the kernel keeps the communicator. Errors: INVALID_ARGUMENT (also: the engine is no CPU engine);
-/// OUT_OF_RANGE (peer, tag, num_tensors).
+/// Ownership: the kernel keeps the communicator. Errors: INVALID_ARGUMENT (also: the transport takes no memory of the
+/// engine); OUT_OF_RANGE (peer, num_tensors, and tag, which is 0 on a device); UNIMPLEMENTED (an operation that the
+/// transport does not do on the device, and WEIR_COMMUNICATION_DETERMINISTIC there).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_kernel_create_communication(
@@ -378,13 +385,23 @@ pub unsafe extern "C" fn weir_kernel_create_communication(
             let out = out_ptr(out_kernel, "out_kernel")?;
             let (engine, comm) = (handle::share(engine, "engine")?, handle::share(comm, "comm")?);
             let (desc, options) = (versioned::read(desc, "desc")?, kernel_options(options)?);
-            if engine.accelerator().is_some() {
-                return Err(Error::invalid(format!("engine is {}, expected an engine of the CPU", engine.label())));
+            let device = engine.accelerator().map(|_| engine.device().kind());
+            if device.is_none() && comm.info().on_host.ops == 0 {
+                let text = format!("engine is {}, and {} takes no memory of the host", engine.label(), comm.label());
+                return Err(Error::invalid(text));
             }
             let settings = settings(&desc, &comm)?;
+            if device.is_some() && settings.tag != 0 {
+                let text = format!("desc->tag is {}, and messages on a device have none", settings.tag);
+                return Err(Error::out_of_range(text));
+            }
             let kernel = heap::whole(|| {
-                let communication = Communication::new(comm, settings);
-                BoundKernel::create(engine, Arc::new(StreamCommunication(communication)), &options)
+                let communication = Communication::new(comm, settings, device);
+                let kernel: Arc<dyn Kernel> = match device {
+                    None => Arc::new(StreamCommunication(communication)),
+                    Some(_) => Arc::new(DeviceCommunication::create(communication, Ref::clone(&engine))?),
+                };
+                BoundKernel::create(engine, kernel, &options)
             })?;
             handle::into_c(kernel, out)
         }

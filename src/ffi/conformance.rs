@@ -9,7 +9,7 @@ use super::versioned;
 use crate::abi::weir_conformance_verdict_value as V;
 use crate::abi::*;
 use crate::base::{Error, Result};
-use crate::comm::{self, host::HostTransport};
+use crate::comm::{self, host::HostTransport, transport::Transport};
 use crate::engine;
 use crate::sync::fork;
 use crate::threadpool::conformance::{ClauseVerdict, Options, ReportLine};
@@ -124,6 +124,9 @@ pub unsafe extern "C" fn weir_comm_conformance(
         let report = report.ok_or_else(|| Error::null("report"))?;
         // SAFETY: the caller's pointers, as documented.
         let transport = unsafe { HostTransport::new(versioned::read(vtable, "vtable")?, ctx)? };
+        if transport.info().on_host.ops == 0 {
+            return Err(Error::invalid("vtable->start is NULL: there is nothing in the host's memory to look at"));
+        }
         let lines = comm::conformance::examine(&transport, options);
         for line in &lines {
             say(line, &|line| {

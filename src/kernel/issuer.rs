@@ -1,13 +1,39 @@
 //! Kernel calls on a device that are more than one launch.
 #![forbid(unsafe_code)]
 
-use crate::base::Result;
+use super::Stop;
+use crate::base::{Error, Result};
 use crate::device::DeviceStream;
 use crate::memory::View;
+use std::sync::Arc;
 
 /// Issues the calls of a kernel to a device itself: copies, launches, waits.
 pub trait Issuer: Send + Sync {
-    /// Issues one call. The views have device addresses; `name` is for texts. The caller keeps this, and the views'
-    /// memory, until the stream has finished the work.
-    fn issue(&self, stream: &dyn DeviceStream, name: &str, inputs: &[View], outputs: &[View]) -> Result<()>;
+    /// Issues one call. The caller keeps this, and the views' memory, until the stream has finished the work.
+    fn issue(&self, call: &IssuedCall<'_>) -> Result<()>;
+}
+
+/// A call that is issued. The views have device addresses.
+#[derive(Clone, Copy)]
+pub struct IssuedCall<'a> {
+    pub stream: &'a dyn DeviceStream,
+    /// For texts.
+    pub name: &'a str,
+    pub inputs: &'a [View],
+    pub outputs: &'a [View],
+    pub issued_for: IssuedFor<'a>,
+}
+
+/// What a call is a part of.
+#[derive(Clone, Copy)]
+pub enum IssuedFor<'a> {
+    /// A run: the address of its stop flag, as `RunListener` has it, and the flag if it outlives the call.
+    Run(usize, Option<&'a Arc<Stop>>),
+    /// A stream of the host's.
+    Stream(&'a Arc<dyn LateFailure>),
+}
+
+/// What can fail after a call has returned.
+pub trait LateFailure: Send + Sync {
+    fn fail(&self, error: Error);
 }

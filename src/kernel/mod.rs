@@ -22,7 +22,7 @@ pub use completion::{Caller, Completion, Pending, Rest};
 pub use context::{Frame, Kept, KernelContext, Outputs, RunContext, Scratch, settled};
 pub use effect::Effect;
 pub use epilogue::{EpilogueStep, OtherShape};
-pub use issuer::Issuer;
+pub use issuer::{IssuedCall, IssuedFor, Issuer, LateFailure};
 pub use prepared::PreparedForms;
 pub use stop::{Attached, BeginOutcome, NEVER, Stop, Stoppable};
 
@@ -108,6 +108,12 @@ pub trait Kernel: Send + Sync {
     /// The input whose memory this output takes over, if that can be; `None`: the first one that can be.
     fn takes_over(&self, _output: usize) -> Option<usize> {
         None
+    }
+
+    /// Its calls in a graph begin one after the other, in the order in which they were added, with those of kernels that
+    /// have one of the same numbers.
+    fn orders(&self) -> [Option<u64>; 2] {
+        [None; 2]
     }
 
     /// The two kernels that a graph has in its place: one that begins the work, and one that ends it later.
@@ -208,13 +214,13 @@ pub struct Halves {
     pub begin: Arc<dyn Kernel>,
     /// Takes the places, the ticket and the inputs, and gives the outputs, where the places are if that can be.
     pub end: Arc<dyn Kernel>,
-    /// Its beginnings follow one another, in the order in which they were added, with those of the same number.
-    pub order: u64,
 }
 
 /// An object that must know how runs end.
 pub trait RunListener: Send + Sync {
-    /// `run` is the address of the stop flag of the run's calls.
+    /// A run is about to end well: an error has it fail. `run` is the address of the stop flag of the run's calls.
+    fn run_ends(&self, run: usize) -> Result<()>;
+
     fn run_ended(&self, run: usize, failure: Option<&Error>);
 }
 

@@ -4,8 +4,8 @@
 use super::access::HeldLock;
 use super::{Registry, Resource};
 use crate::base::{Code, Desc, Error, Ref, Result};
-use crate::device::{DeviceKernel, DeviceStream, Location};
-use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext, Outputs, Rest};
+use crate::device::{DeviceKernel, Location};
+use crate::kernel::{Completion, Effect, IssuedCall, Issuer, Kernel, KernelContext, Outputs, Rest};
 use crate::memory::View;
 use crate::ops::signature;
 use std::sync::Arc;
@@ -181,7 +181,7 @@ struct DeviceVariableCall {
 }
 
 impl Issuer for DeviceVariableCall {
-    fn issue(&self, stream: &dyn DeviceStream, name: &str, inputs: &[View], outputs: &[View]) -> Result<()> {
+    fn issue(&self, &IssuedCall { stream, name, inputs, outputs, .. }: &IssuedCall<'_>) -> Result<()> {
         let Some(on) = self.call.resource.variable()?.on_device() else {
             return Err(Error::internal("a device's call of a variable in the host's memory"));
         };

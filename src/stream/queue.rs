@@ -14,7 +14,7 @@ use super::{device_queue, mark};
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Fifo, Ref, Result};
 use crate::device::Device;
-use crate::kernel::Task;
+use crate::kernel::{LateFailure, Task};
 use crate::sync::{DrainGuard, DrainLock, EventCount, Mutex, OnceLock};
 use crate::threadpool::ThreadPool;
 use crate::trace::Explained;
@@ -554,6 +554,13 @@ impl Member for Queue {
 
     fn check_not_captured(&self) -> Result<()> {
         Queue::check_not_captured(self)
+    }
+}
+
+/// A call of it on a device has failed, which the device does not know.
+impl LateFailure for Queue {
+    fn fail(&self, error: Error) {
+        Queue::fail(self, error.within(format_args!("stream '{}'", self.name)));
     }
 }
 

@@ -84,10 +84,10 @@ fn poor(inner: LocalTransport, offer: Offer) -> Arc<Poor> {
     match offer {
         Offer::All | Offer::Blind => {}
         Offer::Messages(most) => {
-            info.ops = 1 << Op::WEIR_COMM_SEND as u32 | 1 << Op::WEIR_COMM_RECV as u32;
+            info.on_host.ops = 1 << Op::WEIR_COMM_SEND as u32 | 1 << Op::WEIR_COMM_RECV as u32;
             info.max_bytes = most;
         }
-        Offer::NoReductions => info.reductions = 0,
+        Offer::NoReductions => info.on_host.reductions = 0,
         Offer::Keeps => info.flags &= !(weir_comm_flags::WEIR_COMM_ABORT_RELEASES as u64),
     }
     Arc::new(Poor { inner, info, is_blind: offer == Offer::Blind })
@@ -116,7 +116,7 @@ const SUM: CommSettings =
     CommSettings { op: Op::WEIR_COMM_ALL_REDUCE, reduction: Some(Reduction::WEIR_COMM_SUM), ..PLAIN };
 
 fn kernel(comm: &Ref<Communicator>, settings: CommSettings) -> Ref<BoundKernel> {
-    let kernel: Arc<dyn Kernel> = Arc::new(StreamCommunication(Communication::new(comm.clone(), settings)));
+    let kernel: Arc<dyn Kernel> = Arc::new(StreamCommunication(Communication::new(comm.clone(), settings, None)));
     BoundKernel::create(kit::run::cpu(), kernel, &KernelOptions::default()).unwrap()
 }
 

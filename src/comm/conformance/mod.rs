@@ -95,8 +95,11 @@ impl Examination<'_> {
         let built = algorithm::built(info);
         let names: Vec<&str> = OPS.iter().filter(|&&op| built >> op as u32 & 1 != 0).map(|&op| name_of(op)).collect();
         let built = if names.is_empty() { "no operation".to_owned() } else { names.join(", ") };
-        let types: Vec<String> =
-            TYPES.iter().filter(|&&of| info.dtypes >> of & 1 == 0).map(|&of| dtype::name(of).to_string()).collect();
+        let types: Vec<String> = TYPES
+            .iter()
+            .filter(|&&of| info.on_host.dtypes >> of & 1 == 0)
+            .map(|&of| dtype::name(of).to_string())
+            .collect();
         let types = if types.is_empty() { "no type".to_owned() } else { types.join(", ") };
         let recovers = if info.can_recover { "has recover" } else { "has no recover" };
         let lines = [

@@ -1,4 +1,5 @@
-//! Communications become two nodes each: one that begins the operation, in its turn, and one that ends it.
+//! Communications become two nodes each: one that begins the operation, in its turn, and one that ends it. One in the
+//! memory of a device stays one node, which is issued in its turn.
 //!
 //! The first nodes of one communicator follow one another along control edges, in the order in which they were added.
 //! A cond or a loop with communications inside of it takes its turn as a whole: it begins behind the one before it, and
@@ -36,10 +37,8 @@ type Set = BTreeSet<u32>;
 
 /// The communicators of a node, also of what is inside of it.
 fn orders_of(node: &Node, orders: &mut BTreeSet<u64>) {
-    if let NodeBody::Kernel { kernel, .. } = &node.body
-        && let Some(halves) = kernel.kernel().halves()
-    {
-        orders.insert(halves.order);
+    if let NodeBody::Kernel { kernel, .. } = &node.body {
+        orders.extend(kernel.kernel().orders().into_iter().flatten());
     }
     for inner in node.inner() {
         inner.nodes.iter().for_each(|node| orders_of(node, orders));
@@ -49,7 +48,7 @@ fn orders_of(node: &Node, orders: &mut BTreeSet<u64>) {
 /// Whether there is any communication.
 fn has_any(graph: &Contents) -> bool {
     graph.nodes.iter().any(|node| match &node.body {
-        NodeBody::Kernel { kernel, .. } => kernel.kernel().is_async() && kernel.kernel().halves().is_some(),
+        NodeBody::Kernel { kernel, .. } => kernel.kernel().orders()[0].is_some(),
         _ => node.inner().any(|inner| has_any(inner)),
     })
 }
@@ -87,31 +86,36 @@ impl Pass {
             let start = self.found.len() as u32;
             let behind = match &node.body {
                 NodeBody::Kernel { kernel, inputs, .. } => {
-                    let Some(halves) = kernel.kernel().halves() else { continue };
                     self.found.push(Communicated {
                         path: format!("{}{}", place[0], node.name),
                         nest: place[1].to_owned(),
-                        kernel: Arc::clone(&halves.begin),
+                        kernel: Arc::clone(kernel.kernel()),
                         inputs: inputs.iter().map(|&value| *verified.desc(value)).collect(),
                         after: Vec::new(),
                     });
-                    let (begin, begun) = (new.nodes.len(), halves.begin.num_outputs());
-                    new.nodes.push(Node {
-                        name: Name::from(format!("{} (begin)", node.name).as_str()),
-                        body: NodeBody::Kernel {
-                            kernel: kernel.with_kernel(halves.begin)?,
-                            inputs: inputs.clone(),
-                            num_outputs: begun,
-                        },
-                        after: node.after.clone(),
-                    });
-                    let begun = (1..begun).chain([0]).map(|output| -> Value { (begin, output) });
-                    let inputs = begun.chain(inputs.iter().copied()).collect();
-                    let num_outputs = halves.end.num_outputs();
-                    let end = kernel.with_kernel(halves.end)?;
-                    new.nodes[index].body = NodeBody::Kernel { kernel: end, inputs, num_outputs };
-                    new.nodes[index].after = After::new();
-                    begin
+                    match kernel.kernel().halves() {
+                        // One that a device does is one node.
+                        None => index,
+                        Some(halves) => {
+                            let (begin, begun) = (new.nodes.len(), halves.begin.num_outputs());
+                            new.nodes.push(Node {
+                                name: Name::from(format!("{} (begin)", node.name).as_str()),
+                                body: NodeBody::Kernel {
+                                    kernel: kernel.with_kernel(halves.begin)?,
+                                    inputs: inputs.clone(),
+                                    num_outputs: begun,
+                                },
+                                after: node.after.clone(),
+                            });
+                            let begun = (1..begun).chain([0]).map(|output| -> Value { (begin, output) });
+                            let inputs = begun.chain(inputs.iter().copied()).collect();
+                            let num_outputs = halves.end.num_outputs();
+                            let end = kernel.with_kernel(halves.end)?;
+                            new.nodes[index].body = NodeBody::Kernel { kernel: end, inputs, num_outputs };
+                            new.nodes[index].after = After::new();
+                            begin
+                        }
+                    }
                 }
                 _ => {
                     let inner = verified.inner.get(&index).map_or(&[][..], Vec::as_slice);

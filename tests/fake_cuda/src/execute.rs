@@ -4,7 +4,7 @@ use crate::access::{Accesses, Memory};
 use crate::builtin::condition;
 use crate::call;
 use crate::modules::Fault;
-use crate::operation::{Copy, Fill, Operation};
+use crate::operation::{Copy, Fill, Library, Operation};
 use crate::schedule::Task;
 use crate::space;
 use crate::status::Code;
@@ -37,6 +37,8 @@ pub fn run(task: &Task) -> Outcome {
             });
             Ok(())
         }
+        Operation::Library(_) if waited::is_leaving() => Ok(()),
+        Operation::Library(library) => run_library(library, &mut memory).map_err(|why| (Code::ILLEGAL_ADDRESS, why)),
         Operation::Record(time) => {
             let _ = time.set(Instant::now());
             Ok(())
@@ -69,6 +71,23 @@ pub fn run(task: &Task) -> Outcome {
 /// Bytes of the program's that were not made known to the driver are not looked at: it waits for copies to them.
 fn is_pageable(address: u64) -> bool {
     space::look(|space| matches!(space.owner(address), Some(space::Owner::Pageable)))
+}
+
+fn run_library(library: &Library, memory: &mut Memory) -> Result<(), String> {
+    let mut places = Vec::new();
+    for (bytes, is_write) in &library.uses {
+        let place = if bytes.is_empty() {
+            Ok(std::ptr::null_mut())
+        } else {
+            memory.at(bytes.start, bytes.end - bytes.start, *is_write)
+        };
+        places.push(place?.cast::<std::ffi::c_void>());
+    }
+    call::host_function(|| {
+        // SAFETY: the library's function with its data, and places for as many bytes as it has asked for.
+        unsafe { (library.function)(library.data as *mut std::ffi::c_void, places.as_ptr()) }
+    });
+    Ok(())
 }
 
 fn run_copy(copy: &Copy, memory: &mut Memory) -> Result<(), String> {

@@ -18,6 +18,7 @@ pub enum Operation {
     Copy(Copy),
     Fill(Fill),
     Host(Host),
+    Library(Arc<Library>),
     /// An event is reached.
     Record(Arc<OnceLock<Instant>>),
     /// A block can be used from here on, up to `Free`.
@@ -36,6 +37,16 @@ pub struct Launch {
     pub block: [u32; 3],
     pub shared: u32,
     pub params: Arc<[u8]>,
+}
+
+/// What another library does on the device (`fakeCudaLaunch`): called with its data, and with places for the memory that
+/// it has named.
+#[derive(Clone, Debug)]
+pub struct Library {
+    pub function: unsafe extern "C" fn(*mut std::ffi::c_void, *const *mut std::ffi::c_void),
+    pub data: usize,
+    /// Addresses of the device, and whether they are written.
+    pub uses: Vec<(Range<u64>, bool)>,
 }
 
 /// Called with its data on a thread of the driver's.

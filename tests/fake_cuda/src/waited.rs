@@ -72,7 +72,10 @@ fn content(bytes: &Range<u64>) -> Option<Vec<u8>> {
 impl World {
     /// A task was made.
     pub fn opened(&mut self, point: &Point, name: &Arc<str>, context: Handle, operation: &Operation) {
-        if !matches!(operation, Operation::Launch(_) | Operation::Copy(_) | Operation::Fill(_)) {
+        let uses = |operation: &Operation| {
+            matches!(operation, Operation::Launch(_) | Operation::Library(_) | Operation::Copy(_) | Operation::Fill(_))
+        };
+        if !uses(operation) {
             return;
         }
         self.waited.open.push(Open { point: Arc::clone(point), name: Arc::clone(name), context });

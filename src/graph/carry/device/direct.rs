@@ -60,6 +60,7 @@ pub enum DirectWhy {
     Tensors,
     Streams,
     Control,
+    Ranks,
     Direct,
 }
 
@@ -72,6 +73,7 @@ impl DirectWhy {
             DirectWhy::Tensors => "no, not all inputs and outputs are in the engine's memory",
             DirectWhy::Streams => "no, its work is spread over several streams and not recorded",
             DirectWhy::Control => "no, it has branches or loops that the host decides",
+            DirectWhy::Ranks => "no, it has operations between ranks, which must know how each run ends",
             DirectWhy::Direct => "yes, on streams of its engine",
         }
     }
@@ -250,6 +252,9 @@ impl DeviceNodes {
         }
         if self.pieces.iter().any(PieceNode::is_by_host) {
             return Err(DirectWhy::Control);
+        }
+        if self.pieces.iter().any(PieceNode::has_listener) {
+            return Err(DirectWhy::Ranks);
         }
         let is_issued = |piece: &PieceNode| matches!(piece, PieceNode::Issue(_));
         if needs[number].num_streams > 1 && self.pieces.iter().any(is_issued) {

@@ -28,7 +28,7 @@ use crate::base::{Desc, Error, Ref, Result};
 use crate::device::{HostAddress, Location, Transfer};
 use crate::engine::BoundKernel;
 use crate::graph::plan::actions::Where;
-use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext, Outputs};
+use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext, Outputs, RunListener};
 use crate::memory::View;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -266,6 +266,10 @@ impl Kernel for Issue {
 
     fn effects(&self) -> &[Effect] {
         self.kernel.kernel().effects()
+    }
+
+    fn listener(&self) -> Option<Arc<dyn RunListener>> {
+        self.kernel.kernel().listener()
     }
 
     fn is_relied_on(&self) -> bool {

@@ -45,6 +45,14 @@ impl PieceNode {
         }
     }
 
+    /// Whether somebody must know how each run ends that has it.
+    pub fn has_listener(&self) -> bool {
+        match self {
+            PieceNode::Issue(issue) => issue.listener().is_some(),
+            PieceNode::Segment(segment) => segment.listener().is_some(),
+        }
+    }
+
     /// Whether the host decides in it.
     pub fn is_by_host(&self) -> bool {
         let is_by_host = |issue: &Issue| issue.control.as_ref().is_some_and(|control| !control.by_device);

@@ -22,7 +22,7 @@ use crate::device::{
     DeviceStream, Executable, HostAddress, Launch, Location, PreparedLaunch, RecordedStep, RecordedWork, Recording,
     Transfer,
 };
-use crate::kernel::{Completion, Effect, Kernel, KernelContext, Outputs, Rest};
+use crate::kernel::{Completion, Effect, IssuedCall, IssuedFor, Kernel, KernelContext, Outputs, Rest, RunListener};
 use crate::memory::View;
 use crate::trace::KeptTraces;
 use smallvec::SmallVec;
@@ -406,6 +406,10 @@ impl Kernel for Segment {
         self.issues.first().map_or(&[], |issue| issue.effects())
     }
 
+    fn listener(&self) -> Option<Arc<dyn RunListener>> {
+        self.issues.first().and_then(|issue| issue.listener())
+    }
+
     fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
         Ok(self.given.clone())
     }
@@ -523,7 +527,11 @@ impl Issue {
     pub fn launch(&self, frame: &RunFrame, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
         let (inputs, outputs) = self.views(frame, context)?;
         match &self.issuer {
-            Some(issuer) => issuer.issue(stream, &self.name, &inputs, &outputs),
+            Some(issuer) => {
+                let issued_for = IssuedFor::Run(std::ptr::from_ref(context.stop()).addr(), context.kept_stop());
+                let (inputs, outputs) = (&inputs[..], &outputs[..]);
+                issuer.issue(&IssuedCall { stream, name: &self.name, inputs, outputs, issued_for })
+            }
             None => stream.launch(&self.launch_of(&inputs, &outputs)?),
         }
     }

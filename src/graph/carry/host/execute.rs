@@ -444,9 +444,18 @@ impl RunState {
 
     /// After closing: the run's result. The state is ready for another run.
     pub(in crate::graph) fn result(&self) -> Result<()> {
+        let run = std::ptr::from_ref(&self.stop).addr();
+        if !self.is_stopped() {
+            for listener in &self.compiled.listeners {
+                if let Err(error) = listener.run_ends(run) {
+                    self.keep_failure(None, error);
+                    self.stop();
+                }
+            }
+        }
         let result = self.collect();
         for listener in &self.compiled.listeners {
-            listener.run_ended(std::ptr::from_ref(&self.stop).addr(), result.as_ref().err());
+            listener.run_ended(run, result.as_ref().err());
         }
         if self.is_traced() {
             self.end_trace(&result);

@@ -2,11 +2,10 @@
 #![forbid(unsafe_code)]
 
 use crate::base::{Desc, Error, Ref, Result, dtype};
-use crate::device::{DeviceStream, Location, Transfer};
+use crate::device::{Location, Transfer};
 use crate::engine::BoundKernel;
 use crate::graph::build::contents::Value;
-use crate::kernel::{Issuer, Kernel, KernelContext, Outputs};
-use crate::memory::View;
+use crate::kernel::{IssuedCall, Issuer, Kernel, KernelContext, Outputs};
 use std::sync::Arc;
 
 /// Where a port's value is.
@@ -92,7 +91,7 @@ struct HandOver {
 }
 
 impl Issuer for HandOver {
-    fn issue(&self, stream: &dyn DeviceStream, name: &str, inputs: &[View], outputs: &[View]) -> Result<()> {
+    fn issue(&self, &IssuedCall { stream, name, inputs, outputs, .. }: &IssuedCall<'_>) -> Result<()> {
         for (from, to) in inputs.iter().zip(outputs).filter(|_| self.is_copied) {
             let (address, bytes) = (to.data() as usize, to.bytes());
             if bytes > 0 && from.data() != to.data() {

@@ -1,10 +1,13 @@
 //! What the real driver does not have: questions that tests ask of the fake one. They are no part of the log, and can
 //! be called in any state but from a host function.
 
-use crate::abi::{In, Kind};
+use crate::abi::{Handle, In, Kind};
 use crate::call;
+use crate::operation::{Library, Operation};
+use crate::status::Result;
 use crate::world::lock;
-use std::ffi::c_char;
+use std::ffi::{c_char, c_void};
+use std::sync::Arc;
 
 /// How often a function of the driver was called, by its exact name; 0 if there is none.
 ///
@@ -85,6 +88,46 @@ pub unsafe extern "C" fn fakeCudaFunction(index: u64, text: *mut c_char, room: u
     let Some(entry) = call::entries().nth(index as usize) else { return 0 };
     // SAFETY: the caller's promise.
     unsafe { give(entry.name, text, room) }
+}
+
+/// Memory of the device that another library uses: its address, its bytes, and whether they are written.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Use {
+    address: u64,
+    bytes: u64,
+    is_write: u64,
+}
+
+/// For libraries on top of the driver, like the fake NCCL: a launch that calls a function, on a thread of the device's,
+/// with places for the memory that it names, which the checker knows of. The function may wait, for other streams too,
+/// and calls nothing of the driver. It is no part of a capture. Gives a code of the driver's.
+///
+/// # Safety
+/// `name` is a text that ends with zero, `uses` has `count` elements, and the function is one for this data.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub unsafe extern "C" fn fakeCudaLaunch(
+    stream: Handle,
+    name: In<c_char>,
+    function: unsafe extern "C" fn(*mut c_void, *const *mut c_void),
+    data: *mut c_void,
+    uses: *const Use,
+    count: usize,
+) -> i32 {
+    let launch = || -> Result {
+        let name = name.text()?;
+        // SAFETY: the caller's promise.
+        let uses = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(uses, count) } };
+        let uses = uses.iter().map(|one| (one.address..one.address + one.bytes, one.is_write != 0)).collect();
+        let mut world = lock();
+        let stream = world.stream(stream)?;
+        world.refuse_captured(stream)?;
+        let library = Library { function, data: data as usize, uses };
+        world.enqueue(stream, name, Operation::Library(Arc::new(library)), &[]);
+        Ok(())
+    };
+    launch().map_or_else(|code| code.0, |()| 0)
 }
 
 /// With FAKE_CUDA_SEED: the order from now on is that of another seed.
