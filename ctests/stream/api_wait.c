@@ -8,6 +8,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include <weir/testing.h>
+
 #include "make.h"
 #include "test_pools.h"
 
@@ -290,10 +292,75 @@ static void a_circle_through_a_stream_in_use_is_refused(void) {
     weir_engine_release(engine);
 }
 
+typedef struct device_waiter {
+    weir_stream *device, *host;
+    weir_tensor *tensor;
+    weir_event *first, *second;
+    atomic_int status;
+} device_waiter;
+
+/* In a job of the pool: the host's stream waits for work that the device has, and the device's stream for that one. */
+static void wait_for_device(void *arg, int32_t slot) {
+    device_waiter *w = arg;
+    (void)slot;
+    CHECK_OK(weir_enqueue_fill(w->device, w->tensor, 0));
+    CHECK_OK(weir_event_record(w->first, w->device));
+    CHECK_OK(weir_stream_wait_event(w->host, w->first));
+    CHECK_OK(weir_event_record(w->second, w->host));
+    CHECK_OK(weir_stream_wait_event(w->device, w->second));
+    atomic_store(&w->status, weir_event_synchronize(w->second, WEIR_TIMEOUT_INFINITE));
+}
+
+/* One thread, which waits: when the device is done, nobody else can go on with the host's stream. */
+static void a_wait_follows_a_device(void) {
+    static const pool_kind kinds[] = {POOL_FIFO, POOL_LIFO, POOL_ASYNCHRONOUS, POOL_FULL};
+    const weir_emulation emulation = {.struct_size = sizeof emulation, .latency_ns = 2000000};
+    const weir_task_hint hint = {.struct_size = sizeof hint};
+    weir_engine_attr *attr = NULL;
+    weir_engine *device = NULL;
+    CHECK_OK(weir_emulated_register());
+    CHECK_OK(weir_engine_attr_create(WEIR_ENGINE_EMULATED, &attr));
+    CHECK_OK(weir_engine_attr_set_emulation(attr, &emulation));
+    CHECK_OK(weir_engine_create(WEIR_ENGINE_EMULATED, 0, attr, &device));
+    weir_engine_attr_destroy(attr);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        weir_threadpool *pool = NULL;
+        test_pool *host = test_pool_create_exact(kinds[k], 1, &pool);
+        const weir_threadpool_vtable vtable = test_pool_vtable(host);
+        weir_engine *engine = make_engine(pool);
+        device_waiter w = {.tensor = make_tensor(device, vector_desc(64))};
+        weir_stream_attr *stream_attr = NULL;
+        CHECK_OK(weir_stream_attr_create(WEIR_ENGINE_EMULATED, &stream_attr));
+        CHECK_OK(weir_stream_attr_set_threadpool(stream_attr, pool));
+        CHECK_OK(weir_stream_create(device, WEIR_STREAM_ASYNCHRONOUS, stream_attr, &w.device));
+        weir_stream_attr_destroy(stream_attr);
+        w.host = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, "host");
+        w.first = make_event(device, WEIR_EVENT_DEFAULT);
+        w.second = make_event(engine, WEIR_EVENT_DEFAULT);
+        for (int round = 0; round < 10; round++) {
+            atomic_store(&w.status, -1);
+            CHECK_EQ(vtable.schedule(host, wait_for_device, &w, &hint), 0);
+            EVENTUALLY(atomic_load(&w.status) >= 0);
+            CHECK_EQ(atomic_load(&w.status), WEIR_OK);
+            CHECK_OK(weir_stream_synchronize(w.device, WEIR_TIMEOUT_INFINITE));
+        }
+        weir_event_release(w.first);
+        weir_event_release(w.second);
+        weir_stream_release(w.device);
+        weir_stream_release(w.host);
+        weir_tensor_release(w.tensor);
+        weir_engine_release(engine);
+        weir_threadpool_release(pool);
+        test_pool_destroy(host);
+    }
+    weir_engine_release(device);
+}
+
 int main(void) {
     a_lane_that_runs_other_work_serves_its_own_stream();
     a_circle_through_a_stream_in_use_is_refused();
     a_wait_follows_what_it_waits_for();
+    a_wait_follows_a_device();
     a_worker_that_waits_for_a_run_works_in_it();
     helping_has_a_bound();
     return 0;

@@ -241,7 +241,7 @@ impl Queue {
             // After a failure nothing is waited for.
             QueueItem::Wait(_) if self.cause().is_some() => Poll::Ready(Ok(())),
             QueueItem::Wait(mark) if !mark.is_reached() && mark.subscribe(self) => {
-                self.set_parked_on(mark.queue());
+                self.set_parked_on(Arc::downgrade(mark));
                 Poll::Pending
             }
             QueueItem::Wait(mark) => {

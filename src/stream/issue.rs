@@ -63,7 +63,7 @@ impl Queue {
                     return wait(event);
                 }
                 if !mark.is_reached() && mark.subscribe(self) {
-                    self.set_parked_on(mark.queue());
+                    self.set_parked_on(Arc::downgrade(mark));
                     return IssueOutcome::Pending;
                 }
                 self.set_parked_on(Weak::new());

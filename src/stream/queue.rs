@@ -166,8 +166,8 @@ pub struct Queue {
     /// Items taken from the inbox and not completed.
     drain_lock: DrainLock<Items>,
     latch: Latch,
-    /// The queue whose event the first item waits for, or has waited for.
-    parked_on: Mutex<Weak<Queue>>,
+    /// The mark that the first item waits for, or has waited for.
+    parked_on: Mutex<Weak<Mark>>,
     /// The number of the program for whose run limit the first item, a run, waits; 0 = none. ORDERING: Relaxed; waiters
     /// poll it.
     program_waited_for: AtomicU32,
@@ -385,19 +385,19 @@ impl Queue {
         self.completed.wait(target, spin_ns, deadline)
     }
 
-    /// The queue that this one is parked on, if it is.
+    /// The queue that this one is parked on, if that must do something first: a mark that a device has needs no queue.
     pub(super) fn parked_on(&self) -> Option<Arc<Queue>> {
-        let on = self.drain_lock.is_parked().then(|| self.parked_on.lock().upgrade());
-        on.flatten()
+        let mark = self.drain_lock.is_parked().then(|| self.parked_on.lock().upgrade()).flatten()?;
+        if mark.is_on_device() { None } else { mark.queue().upgrade() }
     }
 
-    pub(super) fn set_parked_on(&self, queue: Weak<Queue>) {
-        *self.parked_on.lock() = queue;
+    pub(super) fn set_parked_on(&self, mark: Weak<Mark>) {
+        *self.parked_on.lock() = mark;
     }
 
     /// Whether the first item waits for a device.
     pub(super) fn waits_for_device(&self) -> bool {
-        self.device_queue().is_some() || !self.parked_on.lock().ptr_eq(&Weak::new())
+        self.device_queue().is_some() || self.parked_on.lock().strong_count() > 0
     }
 
     /// Whether there are items that a host thread must run, or issue to a device.
