@@ -10,7 +10,7 @@
 use super::algorithm::{self, Wanted};
 use super::communicator::Communicator;
 use super::kernel::Communication;
-use super::message;
+use super::message::{self, hash_on};
 use super::request::{Request, SpareRequests};
 use crate::abi::weir_comm_op_value as Op;
 use crate::base::text::head;
@@ -48,11 +48,6 @@ impl ProgramOperation {
     fn is_message(&self) -> bool {
         self.kind != 0
     }
-}
-
-fn hash(state: u64, bytes: &[u8]) -> u64 {
-    // FNV-1a: the same on every rank, whatever its machine.
-    bytes.iter().fold(state, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// The communications of a program on this communicator. `after` is by index in the result.
@@ -103,6 +98,7 @@ impl AgreementExchange<'_> {
             count: bytes.len(),
             is_deterministic: false,
             is_on_device: false,
+            nest: message::hash(b""),
         };
         let procedure = algorithm::procedure(self.comm.info(), &wanted)?;
         let request = Request::new(wanted, "the agreement".to_owned(), procedure, &self.spare);
@@ -165,7 +161,7 @@ pub fn agree(program: &Program, comm: &Communicator, limit_ns: u64) -> Result<()
     let mut prefixes = vec![0xcbf2_9ce4_8422_2325u64];
     for record in &collectives {
         let last = prefixes[prefixes.len() - 1];
-        prefixes.push(hash(hash(last, record.nest.as_bytes()), &record.digest.to_le_bytes()));
+        prefixes.push(hash_on(hash_on(last, record.nest.as_bytes()), &record.digest.to_le_bytes()));
     }
     let lens = exchange.numbers(collectives.len() as u64)?;
     let hashes = exchange.numbers(prefixes[prefixes.len() - 1])?;
@@ -204,7 +200,7 @@ fn difference(
     let texts = exchange.texts(head(&text, TEXT).as_bytes())?;
     let texts: Vec<String> = texts.iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect();
     let nests = exchange.numbers(
-        own.get(same).map_or(0, |record| hash(hash(0, record.nest.as_bytes()), &record.digest.to_le_bytes())),
+        own.get(same).map_or(0, |record| hash_on(hash_on(0, record.nest.as_bytes()), &record.digest.to_le_bytes())),
     )?;
     let other = nests.iter().position(|hash| *hash != nests[0]).unwrap_or(nests.len() - 1);
     let text = format!(

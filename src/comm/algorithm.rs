@@ -26,6 +26,8 @@ pub struct Wanted {
     pub is_deterministic: bool,
     /// In a device's memory.
     pub is_on_device: bool,
+    /// Which nodes of a program it is inside of, hashed.
+    pub nest: u64,
 }
 
 impl Wanted {

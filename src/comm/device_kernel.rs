@@ -99,6 +99,10 @@ impl Kernel for DeviceCommunication {
         [Some(self.of.comm().number()), Some(of_device)]
     }
 
+    fn inside(&self, nest: &str) -> Option<Arc<dyn Kernel>> {
+        Some(Arc::new(DeviceCommunication { of: self.of.inside(nest), engine: Ref::clone(&self.engine) }))
+    }
+
     fn listener(&self) -> Option<Arc<dyn RunListener>> {
         Some(Arc::clone(self.of.comm()) as Arc<dyn RunListener>)
     }

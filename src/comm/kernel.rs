@@ -10,6 +10,7 @@
 
 use super::algorithm::{self, Procedure, Wanted};
 use super::communicator::Communicator;
+use super::message;
 use super::request::{Request, SpareRequests};
 use crate::abi::{weir_comm_op_value as Op, weir_comm_reduction_value as Reduction};
 use crate::base::{Desc, Error, Ref, Result, dtype};
@@ -38,6 +39,8 @@ pub struct Communication {
     name: &'static str,
     /// In the memory of such a device.
     device: Option<DeviceKind>,
+    /// The nodes around it in a program, "while/cond 1/".
+    nest: Box<str>,
     effects: [Effect; 1],
     spare: Arc<SpareRequests>,
 }
@@ -67,7 +70,20 @@ impl Communication {
             remedy: "add a control edge",
         };
         let name = name_of(settings.op);
-        Arc::new(Communication { comm, settings, name, device, effects: [effect], spare: Arc::default() })
+        let nest = "".into();
+        Arc::new(Communication { comm, settings, name, device, nest, effects: [effect], spare: Arc::default() })
+    }
+
+    /// The same in a program, with these nodes around it.
+    pub fn inside(&self, nest: &str) -> Arc<Communication> {
+        Arc::new(Communication {
+            comm: Ref::clone(&self.comm),
+            settings: self.settings.clone(),
+            nest: nest.into(),
+            effects: self.effects.clone(),
+            spare: Arc::default(),
+            ..*self
+        })
     }
 
     pub fn name(&self) -> &'static str {
@@ -150,11 +166,12 @@ impl Communication {
             count,
             is_deterministic: settings.is_deterministic,
             is_on_device: self.device.is_some(),
+            nest: message::hash(self.nest.as_bytes()),
         };
         Ok(if wanted.has_parts() { Wanted { count: count / self.comm.info().size, ..wanted } } else { wanted })
     }
 
-    /// `all_reduce f32[1000]`
+    /// `all_reduce f32[1000]`, `cond 1/all_reduce f32[1000]`
     pub fn label(&self, inputs: &[Desc]) -> String {
         let of = inputs.first().copied().or(self.settings.desc).map_or(String::new(), |desc| desc.text());
         let more = if inputs.len() > 1 { format!(" and {} more", inputs.len() - 1) } else { String::new() };
@@ -170,7 +187,7 @@ impl Communication {
             _ => String::new(),
         };
         let on = self.device.map_or(String::new(), |kind| format!(" on {}", kind.name()));
-        format!("{}{by} {of}{more}{to}{on}", self.name).trim_end().to_owned()
+        format!("{}{}{by} {of}{more}{to}{on}", self.nest, self.name).trim_end().to_owned()
     }
 
     /// A request for these inputs.
@@ -242,6 +259,10 @@ impl Kernel for StreamCommunication {
 
     fn orders(&self) -> [Option<u64>; 2] {
         [Some(self.0.comm.number()), None]
+    }
+
+    fn inside(&self, nest: &str) -> Option<Arc<dyn Kernel>> {
+        Some(Arc::new(StreamCommunication(self.0.inside(nest))))
     }
 
     fn as_any(&self) -> Option<&dyn Any> {

@@ -95,9 +95,22 @@ pub fn digest(wanted: &Wanted) -> u64 {
         wanted.peer as u64,
         wanted.count as u64,
         u64::from(wanted.is_deterministic) | u64::from(wanted.is_on_device) << 1,
+        wanted.nest,
     ];
-    // FNV-1a over words: the same on every rank, whatever its machine.
-    words.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, word| (hash ^ word).wrapping_mul(0x0100_0000_01b3))
+    words.iter().fold(FNV, |hash, word| (hash ^ word).wrapping_mul(FNV_PRIME))
+}
+
+/// FNV-1a: the same on every rank, whatever its machine.
+const FNV: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0100_0000_01b3;
+
+pub fn hash(bytes: &[u8]) -> u64 {
+    hash_on(FNV, bytes)
+}
+
+/// The hash of these bytes behind others.
+pub fn hash_on(state: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(state, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(FNV_PRIME))
 }
 
 /// Reports of the other ranks.

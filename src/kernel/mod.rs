@@ -116,6 +116,11 @@ pub trait Kernel: Send + Sync {
         [None; 2]
     }
 
+    /// The same kernel for a place in a program that has these nodes around it: "while/cond 1/".
+    fn inside(&self, _nest: &str) -> Option<Arc<dyn Kernel>> {
+        None
+    }
+
     /// The two kernels that a graph has in its place: one that begins the work, and one that ends it later.
     fn halves(&self) -> Option<Halves> {
         None

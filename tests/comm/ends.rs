@@ -106,6 +106,61 @@ fn checked_operations_that_differ_end_the_runs() {
     }
 }
 
+/// A sum on each path: `loops` says whether the number decides how often, or in which branch. Then a sum behind it.
+fn by_predicate(comm: &Ref<Communicator>, loops: bool) -> Ref<Program> {
+    let (mut builder, values) = Builder::of("by predicate", 1);
+    let sum = |name: &str| {
+        let (mut branch, inputs) = Builder::of(name, 1);
+        let value = all_reduce(&mut branch, comm, "inside", inputs[0]);
+        branch.giving(&[value])
+    };
+    let value = if loops {
+        let (mut condition, inputs) = Builder::of("condition", 2);
+        let goes_on = condition.op(&inputs[..1], |x| i32::from(x[0] > 0));
+        let (mut body, variables) = Builder::of("body", 2);
+        let count = body.op(&variables[..1], |x| x[0] - 1);
+        let value = all_reduce(&mut body, comm, "inside", variables[1]);
+        let (condition, body) = (condition.giving(&[goes_on]), body.giving(&[count, value]));
+        let node = builder.graph.add_while("loop", &condition, &body, &[values[0], values[0]], &[], 1);
+        node.unwrap().output(1)
+    } else {
+        let (then, otherwise) = (sum("then"), sum("else"));
+        builder.graph.add_cond("cond", values[0], &then, &otherwise, &values).unwrap().output(0)
+    };
+    let value = all_reduce(&mut builder, comm, "behind", value);
+    builder.output(value);
+    builder.compile()
+}
+
+/// Ranks that take different branches, or a loop a different number of times, are found though they do the same
+/// operations; and those that agree are left alone.
+#[test]
+fn checked_predicates_that_differ_end_the_runs() {
+    for loops in [false, true] {
+        for numbers in [[1, 1], [1, 0]] {
+            let comms = ranks(2, Offer::Blind, &CommOptions { is_checked: true, ..named("dp") });
+            let results = on_each(&comms, move |rank, comm| {
+                let program = by_predicate(&comm, loops);
+                agree(&program, &comm, LIMIT).unwrap();
+                run(&program, &[numbers[rank]], &on(None))
+            });
+            if numbers[0] == numbers[1] {
+                assert!(results.iter().all(Result::is_ok), "{results:?}");
+                continue;
+            }
+            let [inside, other] = if loops {
+                ["while/all_reduce s32[1]", " all_reduce s32[1]"]
+            } else {
+                ["cond 0/all_reduce s32[1]", "cond 1/all_reduce s32[1]"]
+            };
+            for result in results {
+                let (_, text) = message(result);
+                assert!(text.contains(inside) && text.contains(other), "{text}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_rank_that_fails_ends_all_runs() {
     for offer in [Offer::All, Offer::Keeps, Offer::Messages(u64::MAX)] {

@@ -85,7 +85,7 @@ impl Pass {
             let before: Vec<usize> = orders.iter().filter_map(|order| last.get(order).copied()).collect();
             let start = self.found.len() as u32;
             let behind = match &node.body {
-                NodeBody::Kernel { kernel, inputs, .. } => {
+                NodeBody::Kernel { kernel, inputs, num_outputs } => {
                     self.found.push(Communicated {
                         path: format!("{}{}", place[0], node.name),
                         nest: place[1].to_owned(),
@@ -93,9 +93,17 @@ impl Pass {
                         inputs: inputs.iter().map(|&value| *verified.desc(value)).collect(),
                         after: Vec::new(),
                     });
-                    match kernel.kernel().halves() {
+                    let placed = kernel.kernel().inside(place[1]).filter(|_| !place[1].is_empty());
+                    match placed.as_ref().unwrap_or(kernel.kernel()).halves() {
                         // One that a device does is one node.
-                        None => index,
+                        None => {
+                            if let Some(placed) = placed {
+                                let (kernel, inputs) = (kernel.with_kernel(placed)?, inputs.clone());
+                                let body = NodeBody::Kernel { kernel, inputs, num_outputs: *num_outputs };
+                                new.nodes[index].body = body;
+                            }
+                            index
+                        }
                         Some(halves) => {
                             let (begin, begun) = (new.nodes.len(), halves.begin.num_outputs());
                             new.nodes.push(Node {
