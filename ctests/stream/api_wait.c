@@ -313,7 +313,7 @@ static void wait_for_device(void *arg, int32_t slot) {
 
 /* One thread, which waits: when the device is done, nobody else can go on with the host's stream. */
 static void a_wait_follows_a_device(void) {
-    static const pool_kind kinds[] = {POOL_FIFO, POOL_LIFO, POOL_ASYNCHRONOUS, POOL_FULL};
+    static const pool_kind kinds[] = {POOL_FIFO, POOL_LIFO, POOL_FULL};
     const weir_emulation emulation = {.struct_size = sizeof emulation, .latency_ns = 2000000};
     const weir_task_hint hint = {.struct_size = sizeof hint};
     weir_engine_attr *attr = NULL;

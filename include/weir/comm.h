@@ -108,8 +108,9 @@ typedef enum weir_comm_option_flags {
   WEIR_COMM_OWN_THREAD = 1,
   /**
    * Each collective operation is compared with that of the next rank, by a control message, before its result is
-   * used: ranks that do different operations, in another order, or in branches that only some of them take, fail
-   * with the names of both. Requires control_send and control_poll.
+   * used (on a device: before the run ends): ranks that do different operations, in another order, or in branches
+   * and iterations that only some of them take, fail with the names of both. Requires control_send and
+   * control_poll.
    */
   WEIR_COMM_CHECKED = 2,
   /**

@@ -252,8 +252,9 @@ pub enum weir_comm_option_flags {
     /// waits in weir (for a run, a stream, an event), and in weir_comm_progress.
     WEIR_COMM_OWN_THREAD = 1,
     /// Each collective operation is compared with that of the next rank, by a control message, before its result is
-    /// used: ranks that do different operations, in another order, or in branches that only some of them take, fail
-    /// with the names of both. Requires control_send and control_poll.
+    /// used (on a device: before the run ends): ranks that do different operations, in another order, or in branches
+    /// and iterations that only some of them take, fail with the names of both. Requires control_send and
+    /// control_poll.
     WEIR_COMM_CHECKED = 2,
     /// Operations use the tensors of stream calls and of runs where they are: nothing is copied. You promise that their
     /// memory stays valid as long as the transport lives, and for good if it has no WEIR_COMM_ABORT_RELEASES: after a
