@@ -317,7 +317,7 @@ int main(void) {
     test_chooser(NULL);
     test_images(NULL);
     test_choice(NULL);
-    for (int kind = 0; kind < POOL_KINDS; kind += is_slow() ? 2 : 1) {
+    for (int kind = 0; kind < POOL_KINDS; kind += is_slow() ? 5 : 1) {
         for (int threads = 1; threads <= 3; threads += 2) {
             weir_threadpool *pool = NULL;
             if (kind == POOL_LATE || (is_slow() && threads == 1)) continue;
