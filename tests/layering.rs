@@ -88,6 +88,7 @@ const UNSAFE: &[&str] = &[
     "base/clock.rs",
     "ops/mod.rs",
     "ops/operator.rs",
+    "comm/conformance/on_device.rs",
     "comm/conformance/probe.rs",
     "comm/host.rs",
     "comm/kernel.rs",

@@ -11,6 +11,7 @@
  * FAKE_NCCL_IN_PROGRESS=<seed>: calls are often in progress for a while, and submit nothing until they are over.
  */
 #include <dlfcn.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -140,6 +141,20 @@ static size_t size_of(int type) {
     }
 }
 
+/* Whole numbers below 2,048 in 16 bits. */
+static double read_half(uint16_t half) {
+    const int exponent = half >> 10 & 31;
+    const double value = exponent == 0 ? 0 : ldexp(1024 + (half & 1023), exponent - 25);
+    return half >> 15 ? -value : value;
+}
+
+static uint16_t half_of(double value) {
+    int exponent = 0;
+    const double fraction = frexp(fabs(value), &exponent);
+    if (value == 0) return 0;
+    return (uint16_t)((value < 0 ? 0x8000 : 0) | (exponent + 14) << 10 | ((int)(fraction * 2048) & 1023));
+}
+
 static double read_value(const char *from, int type) {
     float f;
     uint32_t bits;
@@ -152,6 +167,7 @@ static double read_value(const char *from, int type) {
     case 2: memcpy(&s32, from, 4); return s32;
     case 4: memcpy(&s64, from, 8); return (double)s64;
     case 7: memcpy(&f, from, 4); return (double)f;
+    case 6: memcpy(&half, from, 2); return read_half(half);
     case 9: memcpy(&half, from, 2); bits = (uint32_t)half << 16; memcpy(&f, &bits, 4); return (double)f;
     default: stop("type %d is not for this fake", type);
     }
@@ -169,6 +185,7 @@ static void write_value(char *to, int type, double value) {
     case 2: memcpy(to, &s32, 4); return;
     case 4: memcpy(to, &s64, 8); return;
     case 7: memcpy(to, &f, 4); return;
+    case 6: half = half_of(value); memcpy(to, &half, 2); return;
     case 9: memcpy(&bits, &f, 4); half = (uint16_t)(bits >> 16); memcpy(to, &half, 2); return;
     default: stop("type %d is not for this fake", type);
     }

@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include <weir/adapters/nccl.h>
+#include <weir/conformance.h>
 #include <weir/control.h>
 #include <weir/device.h>
 
@@ -712,6 +713,33 @@ static void *duplicates(void *arg) {
     return NULL;
 }
 
+static void report(void *arg, const weir_conformance_line *line) {
+    int *passed = arg;
+    *passed += line->verdict == WEIR_CONFORMANCE_PASS;
+    if (line->verdict == WEIR_CONFORMANCE_FAIL || line->verdict == WEIR_CONFORMANCE_NOT_CHECKED) {
+        fprintf(stderr, "%s: %s: %s\n", line->clause, line->title, line->text);
+    }
+    if (strcmp(line->clause, "T12") == 0 || strcmp(line->clause, "T13") == 0) CHECK_EQ(line->verdict, WEIR_CONFORMANCE_PASS);
+}
+
+/* The adapter keeps the contract, clause by clause. */
+static void *conformance(void *arg) {
+    rank *r = arg;
+    const weir_conformance_options options = {.struct_size = sizeof options, .budget_ns = 20 * SECOND};
+    const weir_nccl_options nccl = {.host = &thread_vtable, .host_ctx = thread_rank_make(between, r->number, r->left)};
+    weir_comm_vtable vtable;
+    void *ctx = NULL;
+    int passed = 0;
+    int32_t failed = -1;
+    make_current(r);
+    CHECK_EQ(weir_nccl_vtable_create(&nccl, &vtable, &ctx), WEIR_OK);
+    CHECK_OK(weir_comm_conformance(&vtable, ctx, &options, report, &passed, &failed));
+    CHECK_EQ(failed, 0);
+    CHECK(passed >= 8);
+    vtable.release(ctx);
+    return NULL;
+}
+
 /* What is refused, and with which words. */
 static void *refusals(void *arg) {
     rank *r = arg;
@@ -719,7 +747,6 @@ static void *refusals(void *arg) {
     weir_kernel *kernel = NULL;
     weir_graph *graph = make_graph("empty");
     weir_program *program = NULL;
-    int32_t failed = 0;
     weir_communication desc = {.struct_size = sizeof desc, .op = WEIR_COMM_BARRIER};
     CHECK_CODE(weir_kernel_create_communication(r->gpu, comm, &desc, NULL, &kernel), WEIR_UNIMPLEMENTED, "does no barrier in the memory of cuda:");
     desc.op = WEIR_COMM_ALL_REDUCE;
@@ -747,7 +774,6 @@ static void *refusals(void *arg) {
     none.size = 1;
     CHECK_EQ(weir_nccl_comm_create(&none, NULL, &made), WEIR_UNIMPLEMENTED);
     CHECK_TEXT(text, "NCCL has no libnccl.so.2");
-    (void)failed;
     weir_program_release(program);
     weir_graph_destroy(graph);
     weir_tensor_release(flags);
@@ -784,6 +810,7 @@ int main(void) {
     on_all(agreement);
     on_all(network_breaks);
     on_all(duplicates);
+    on_all(conformance);
     on_all(refusals);
     end();
     for (int i = 0; i < SIZE; i++) {

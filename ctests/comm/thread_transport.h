@@ -27,17 +27,19 @@ typedef struct fabric {
     struct fabric *children[4]; /* by what number of duplicate or recovery it is */
 } fabric;
 
-typedef struct thread_rank {
-    fabric *of;
-    int rank, made;
-    const int *left; /* of each rank, whether it is left after a failure */
-} thread_rank;
-
 typedef struct thread_request {
+    struct thread_request *next;
     int is_recv, from, tag;
     size_t bytes;
     void *to;
 } thread_request;
+
+typedef struct thread_rank {
+    fabric *of;
+    int rank, made;
+    const int *left; /* of each rank, whether it is left after a failure */
+    thread_request *open;
+} thread_rank;
 
 static pthread_mutex_t fabrics = PTHREAD_MUTEX_INITIALIZER;
 
@@ -96,6 +98,8 @@ static inline weir_status thread_start(void *ctx, const weir_comm_operation *ope
         thread_add(&r->of->parcels, r->rank, operation->peer, operation->tag, operation->send, request->bytes);
     }
     pthread_mutex_unlock(&fabrics);
+    request->next = r->open;
+    r->open = request;
     *out_request = request;
     return WEIR_OK;
 }
@@ -105,6 +109,13 @@ static inline weir_status thread_test(void *ctx, void *opaque, int32_t *out_done
     thread_request *request = opaque;
     *out_done = 1;
     if (request->is_recv) {
+        /* Messages of one tag are for those that began first, which stand behind in the list. */
+        for (const thread_request *other = request->next; other != NULL; other = other->next) {
+            if (other->is_recv && other->from == request->from && other->tag == request->tag) {
+                *out_done = 0;
+                return WEIR_OK;
+            }
+        }
         pthread_mutex_lock(&fabrics);
         parcel *p = thread_take(&r->of->parcels, request->from, r->rank, request->tag);
         pthread_mutex_unlock(&fabrics);
@@ -114,6 +125,9 @@ static inline weir_status thread_test(void *ctx, void *opaque, int32_t *out_done
         memcpy(request->to, p->data, p->bytes);
         thread_free(p);
     }
+    thread_request **at = &r->open;
+    while (*at != request) at = &(*at)->next;
+    *at = request->next;
     free(request);
     return WEIR_OK;
 }
@@ -171,7 +185,13 @@ static inline weir_status thread_recover(void *ctx, void **out_ctx) {
 
 /* Fabrics stay until the test ends: ranks may look at theirs when others have left. */
 static inline void thread_release(void *ctx) {
-    free(ctx);
+    thread_rank *r = ctx;
+    while (r->open != NULL) {
+        thread_request *next = r->open->next;
+        free(r->open);
+        r->open = next;
+    }
+    free(r);
 }
 
 static inline void fabric_free(fabric *f) {

@@ -455,7 +455,7 @@ static void test_sweep(const char *name, uint64_t capabilities, const swept *fun
         for (size_t c = 0; c < sizeof codes / sizeof *codes; c++) {
             int step = 1;
             for (int k = 1;; k += step) {
-                if (k > (is_slow() ? 4 : 20)) step = is_slow() ? 80 : 7;
+                if (k > (is_slow() ? 8 : 20)) step = is_slow() ? 40 : 7;
                 weir_runtime_info before = runtime_info();
                 uint64_t seed = 3 + (uint64_t)k % 5;
                 test_device_plan(on.device, functions[f].function, k, codes[c]);

@@ -597,21 +597,20 @@ static inline weir_status weir_nccl_id_create(const char *library, weir_nccl_id 
     return result == WEIR_NCCL_SUCCESS ? WEIR_OK : WEIR_UNAVAILABLE;
 }
 
-/* A communicator over NCCL. Collective, and it may wait for the other ranks, up to the limit. Errors: INVALID_ARGUMENT;
- * UNIMPLEMENTED (there is no NCCL, or an older one); DEADLINE_EXCEEDED (not all ranks came); NCCL's; those of
- * weir_comm_create. */
-static inline weir_status weir_nccl_comm_create(const weir_nccl_options *options,
-                                                const weir_comm_options *comm_options, weir_comm **out_comm) {
+/* The functions of a transport over NCCL and their context, for weir_comm_create and weir_comm_conformance. Collective,
+ * and it may wait for the other ranks, up to the limit. Errors: INVALID_ARGUMENT; UNIMPLEMENTED (there is no NCCL, or an
+ * older one); DEADLINE_EXCEEDED (not all ranks came); NCCL's. */
+static inline weir_status weir_nccl_vtable_create(const weir_nccl_options *options, weir_comm_vtable *out_vtable,
+                                                  void **out_ctx) {
     weir_nccl_comm *comm = NULL;
-    weir_comm_vtable vtable;
     weir_status status;
     char *text;
     size_t capacity;
-    if (options == NULL || out_comm == NULL) return WEIR_INVALID_ARGUMENT;
+    if (options == NULL || out_vtable == NULL || out_ctx == NULL) return WEIR_INVALID_ARGUMENT;
     text = options->text;
     capacity = text != NULL ? options->text_capacity : 0;
     if (capacity > 0) text[0] = '\0';
-    *out_comm = NULL;
+    *out_ctx = NULL;
     if (options->host == NULL && (options->id == NULL || options->size < 1 || options->rank < 0 ||
                                   options->rank >= options->size)) {
         snprintf(text, capacity, "neither `host`, nor `id` with `rank` and `size`");
@@ -625,30 +624,44 @@ static inline weir_status weir_nccl_comm_create(const weir_nccl_options *options
                                 NULL, &comm, text, capacity);
     }
     if (status != WEIR_OK) return status;
-    memset(&vtable, 0, sizeof vtable);
-    vtable.struct_size = sizeof vtable;
-    vtable.get_info = weir_nccl_get_info;
-    vtable.progress = weir_nccl_progress;
-    vtable.abort = weir_nccl_abort;
-    vtable.last_error = weir_nccl_last_error;
-    vtable.release = weir_nccl_release;
-    vtable.enqueue = weir_nccl_enqueue;
+    memset(out_vtable, 0, sizeof *out_vtable);
+    out_vtable->struct_size = sizeof *out_vtable;
+    out_vtable->get_info = weir_nccl_get_info;
+    out_vtable->progress = weir_nccl_progress;
+    out_vtable->abort = weir_nccl_abort;
+    out_vtable->last_error = weir_nccl_last_error;
+    out_vtable->release = weir_nccl_release;
+    out_vtable->enqueue = weir_nccl_enqueue;
     if (comm->has_host) {
-        vtable.start = weir_nccl_start;
-        vtable.test = weir_nccl_test;
+        out_vtable->start = weir_nccl_start;
+        out_vtable->test = weir_nccl_test;
         if (comm->host.control_send != NULL && comm->host.control_poll != NULL) {
-            vtable.control_send = weir_nccl_control_send;
-            vtable.control_poll = weir_nccl_control_poll;
+            out_vtable->control_send = weir_nccl_control_send;
+            out_vtable->control_poll = weir_nccl_control_poll;
         }
-        if (comm->host.duplicate != NULL) vtable.duplicate = weir_nccl_duplicate;
-        if (comm->host.split != NULL) vtable.split = weir_nccl_split;
-        if (comm->host.recover != NULL) vtable.recover = weir_nccl_recover;
+        if (comm->host.duplicate != NULL) out_vtable->duplicate = weir_nccl_duplicate;
+        if (comm->host.split != NULL) out_vtable->split = weir_nccl_split;
+        if (comm->host.recover != NULL) out_vtable->recover = weir_nccl_recover;
     }
-    status = weir_comm_create(&vtable, comm, comm_options, out_comm);
+    *out_ctx = comm;
+    return WEIR_OK;
+}
+
+/* A communicator over NCCL. As weir_nccl_vtable_create and weir_comm_create. */
+static inline weir_status weir_nccl_comm_create(const weir_nccl_options *options,
+                                                const weir_comm_options *comm_options, weir_comm **out_comm) {
+    weir_comm_vtable vtable;
+    void *ctx = NULL;
+    weir_status status;
+    if (out_comm == NULL) return WEIR_INVALID_ARGUMENT;
+    *out_comm = NULL;
+    status = weir_nccl_vtable_create(options, &vtable, &ctx);
+    if (status != WEIR_OK) return status;
+    status = weir_comm_create(&vtable, ctx, comm_options, out_comm);
     if (status != WEIR_OK) {
-        snprintf(text, capacity, "%s", weir_last_error_message());
-        comm->has_host = 0; /* the host's still */
-        weir_nccl_release(comm);
+        if (options->text != NULL) snprintf(options->text, options->text_capacity, "%s", weir_last_error_message());
+        ((weir_nccl_comm *)ctx)->has_host = 0; /* the host's still */
+        weir_nccl_release(ctx);
     }
     return status;
 }

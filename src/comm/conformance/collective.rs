@@ -6,7 +6,7 @@ use crate::abi::{weir_comm_op_value as Op, weir_comm_reduction_value as Reductio
 use crate::base::dtype;
 use crate::comm::kernel::name_of;
 use crate::comm::reduce::fold;
-use crate::comm::transport::CommOperation;
+use crate::comm::transport::{CommOperation, Offer};
 use crate::kernel::vector::convert::Stored;
 use crate::memory::{Bf16, F16};
 
@@ -86,16 +86,15 @@ pub fn collective(
     ProbedOperation::new(format!("{name}{by} of {count} {}", dtype::name(of)), raw, send, recv)
 }
 
-/// The collectives that the transport has, each with its reduction, if it reduces.
-pub fn offered(probe: &Probe<'_>) -> Vec<(Op, Option<Reduction>, u32)> {
-    let info = probe.transport.info();
+/// The collectives that a transport offers, each with its reduction, if it reduces.
+pub fn offered(offer: &Offer) -> Vec<(Op, Option<Reduction>, u32)> {
     let mut all = Vec::new();
     for op in [Op::WEIR_COMM_BROADCAST, Op::WEIR_COMM_ALL_GATHER, Op::WEIR_COMM_ALL_TO_ALL] {
-        all.extend(TYPES.iter().filter(|_| info.takes(op)).map(|&of| (op, None, of)));
+        all.extend(TYPES.iter().filter(|_| offer.takes(op)).map(|&of| (op, None, of)));
     }
     for op in [Op::WEIR_COMM_REDUCE, Op::WEIR_COMM_ALL_REDUCE, Op::WEIR_COMM_REDUCE_SCATTER] {
         for reduction in REDUCTIONS {
-            let types = TYPES.iter().filter(|&&of| info.takes(op) && info.reduces(of, reduction));
+            let types = TYPES.iter().filter(|&&of| offer.takes(op) && offer.reduces(of, reduction));
             all.extend(types.map(|&of| (op, Some(reduction), of)));
         }
     }

@@ -6,6 +6,7 @@
 //! all ranks: it still has its memory, which is kept for good, and the clauses behind it are not checked.
 
 mod collective;
+mod on_device;
 mod probe;
 
 use super::algorithm;
@@ -48,6 +49,8 @@ pub fn examine(transport: &dyn Transport, options: Options) -> Vec<ReportLine> {
     subject.clause("T9", "a duplicate's messages are its own", duplicate);
     subject.clause("T10", "a split has its ranks in the order of their keys", split);
     subject.clause("T11", "abort releases memory, if the flags say so", abort);
+    subject.clause("T12", "operations on a device keep to the order of its stream", device_operations);
+    subject.clause("T13", "the streams of a device go on after abort", device_abort);
     subject.notes();
     subject.lines
 }
@@ -221,7 +224,7 @@ fn blocking(probe: &Probe<'_>) -> Checked<Finding> {
 }
 
 fn collectives(probe: &Probe<'_>) -> Checked<Finding> {
-    let (offered, counts) = (offered(probe), [0, 1, 7, 300]);
+    let (offered, counts) = (offered(&probe.transport.info().on_host), [0, 1, 7, 300]);
     for (at, &(op, reduction, of)) in offered.iter().enumerate() {
         let most = probe.transport.info().max_bytes / (8 * probe.size() as u64);
         for count in counts.into_iter().filter(|&count| count as u64 <= most) {
@@ -235,7 +238,7 @@ fn collectives(probe: &Probe<'_>) -> Checked<Finding> {
 }
 
 fn at_once(probe: &Probe<'_>) -> Checked<Finding> {
-    let offered = offered(probe);
+    let offered = offered(&probe.transport.info().on_host);
     if offered.is_empty() {
         return Ok(Finding::NotOffered("weir builds them of messages".to_owned()));
     }
@@ -385,4 +388,25 @@ fn abort(probe: &Probe<'_>) -> Checked<Finding> {
     probe.tell(true, peer, GO_TAG, &[3])?;
     kept?;
     Ok(Finding::Pass("the memory of a receive stayed as it was".to_owned()))
+}
+
+fn device_operations(probe: &Probe<'_>) -> Checked<Finding> {
+    match probe.transport.info().on_device {
+        None => Ok(Finding::NotOffered("it takes no memory of devices".to_owned())),
+        Some(on) => on_device::operations(probe, on).map(Finding::Pass),
+    }
+}
+
+fn device_abort(probe: &Probe<'_>) -> Checked<Finding> {
+    let Some(on) = probe.transport.info().on_device else {
+        return Ok(Finding::NotOffered("it takes no memory of devices".to_owned()));
+    };
+    if let Some(outcome) = one_rank(probe) {
+        return Ok(outcome);
+    }
+    let Some(other) = probe.made("duplicate", probe.transport.duplicate())? else {
+        return Ok(Finding::NotOffered("it has no duplicate to abort".to_owned()));
+    };
+    let found = on_device::abort(probe, on, &*other)?;
+    Ok(found.map_or_else(|| Finding::NotOffered("it has no all_reduce to give up".to_owned()), Finding::Pass))
 }

@@ -67,6 +67,12 @@ impl Memory {
         Memory::holding(&vec![UNTOUCHED; bytes])
     }
 
+    /// All of it, with the margins.
+    pub fn whole(&self) -> (*mut u8, usize) {
+        let bytes = self.0.block.bytes();
+        (self.0.block.at(&(0..bytes)), bytes)
+    }
+
     /// Whether it has these bytes, and the margins are as they were.
     pub fn expect(&self, bytes: &[u8], what: &str) -> Checked {
         // SAFETY: the operation is over or, where the transport breaks its promise, this reads something of both.
@@ -121,6 +127,11 @@ impl ProbedOperation {
         }
     }
 
+    /// The memory that it sends, and that which it receives.
+    pub fn sides(&self) -> [Option<&Memory>; 2] {
+        [&self.send, &self.recv].map(|side| side.as_ref().map(|(memory, _)| memory))
+    }
+
     /// Whether all bytes are as they should be.
     pub fn check(&self) -> Checked {
         for (memory, bytes) in self.send.iter().chain(&self.recv) {
@@ -145,7 +156,7 @@ pub fn plain(op: Op, peer: usize, count: usize, dtype: u32) -> CommOperation {
     }
 }
 
-fn late(operation: &ProbedOperation, limit_ns: u64) -> String {
+pub fn late(operation: &ProbedOperation, limit_ns: u64) -> String {
     format!("{} is not over within {} ms", operation.what, limit_ns / 1_000_000)
 }
 
