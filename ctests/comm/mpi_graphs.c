@@ -9,6 +9,7 @@
 #include "mpi_ranks.h"
 
 #include "make.h"
+#include "rank_values.h"
 
 #define LIMIT (UINT64_C(30) * 1000000000)
 
@@ -37,45 +38,6 @@ static void enqueue(weir_stream *stream, weir_comm *comm, weir_communication des
     weir_kernel_release(kernel);
 }
 
-/* Small whole numbers: sums are exact in any order, in halves too. */
-static int value(int of, int64_t i) {
-    static const int values[] = {-2, -1, 1, 2, 1};
-    return values[((unsigned)i * 7u + (unsigned)of * 3u) % 5u];
-}
-
-static int reduced(weir_comm_reduction reduction, int64_t i) {
-    int result = value(0, i);
-    for (int r = 1; r < size; r++) {
-        const int v = value(r, i);
-        if (reduction == WEIR_COMM_SUM) result += v;
-        if (reduction == WEIR_COMM_PRODUCT) result *= v;
-        if (reduction == WEIR_COMM_MIN && v < result) result = v;
-        if (reduction == WEIR_COMM_MAX && v > result) result = v;
-    }
-    return result;
-}
-
-/* The bits of small whole numbers in 16 bits. */
-static uint16_t half_bits(weir_dtype dtype, int number) {
-    const int bias = dtype == WEIR_F16 ? 15 : 127, fraction = dtype == WEIR_F16 ? 10 : 7;
-    unsigned magnitude = (unsigned)(number < 0 ? -number : number), exponent = 0;
-    if (magnitude == 0) return 0;
-    while (magnitude >> (exponent + 1) != 0) exponent++;
-    return (uint16_t)((number < 0 ? 0x8000u : 0) | (((unsigned)bias + exponent) << fraction) |
-                      ((magnitude << fraction >> exponent) & ((1u << fraction) - 1)));
-}
-
-static void put(void *data, weir_dtype dtype, int64_t i, int number) {
-    switch (dtype) {
-    case WEIR_F32: ((float *)data)[i] = (float)number; break;
-    case WEIR_S32: ((int32_t *)data)[i] = number; break;
-    case WEIR_S64: ((int64_t *)data)[i] = number; break;
-    case WEIR_F16:
-    case WEIR_BF16: ((uint16_t *)data)[i] = half_bits(dtype, number); break;
-    default: ((int8_t *)data)[i] = (int8_t)number;
-    }
-}
-
 static void *data_of(weir_tensor *tensor) {
     void *data = NULL;
     CHECK_OK(weir_tensor_get_data(tensor, &data));
@@ -101,10 +63,10 @@ static void check_operation(weir_stream *stream, weir_comm *comm, weir_communica
         int number = 0;
         switch (desc.op) {
         case WEIR_COMM_BROADCAST: number = value(desc.peer, i); break;
-        case WEIR_COMM_REDUCE: number = rank == desc.peer ? reduced(reduction, i) : value(rank, i); break;
-        case WEIR_COMM_ALL_REDUCE: number = reduced(reduction, i); break;
+        case WEIR_COMM_REDUCE: number = rank == desc.peer ? reduced(reduction, size, i) : value(rank, i); break;
+        case WEIR_COMM_ALL_REDUCE: number = reduced(reduction, size, i); break;
         case WEIR_COMM_ALL_GATHER: number = value((int)(i / count), i % count); break;
-        case WEIR_COMM_REDUCE_SCATTER: number = reduced(reduction, own + i); break;
+        case WEIR_COMM_REDUCE_SCATTER: number = reduced(reduction, size, own + i); break;
         default: number = value((int)(i / count), own + i % count); break;
         }
         put(data_of(expected), dtype, i, number);

@@ -13,6 +13,7 @@
 #include <weir/device.h>
 
 #include "make.h"
+#include "rank_values.h"
 #include "thread_transport.h"
 
 enum { SIZE = 4, N = 24, STEPS = 14, MOST_VALUES = 40 };
@@ -97,38 +98,6 @@ static weir_kernel *kernel_on(weir_engine *engine, weir_comm *comm, weir_communi
 
 /* ---- Operations on streams ------------------------------------------------------------------------------------- */
 
-static int value(int of, int64_t i) {
-    static const int values[] = {-2, -1, 1, 2, 1};
-    return values[((unsigned)i * 7u + (unsigned)of * 3u) % 5u];
-}
-
-static int reduced(weir_comm_reduction reduction, int64_t i) {
-    int result = value(0, i);
-    for (int r = 1; r < SIZE; r++) {
-        const int v = value(r, i);
-        if (reduction == WEIR_COMM_SUM) result += v;
-        if (reduction == WEIR_COMM_PRODUCT) result *= v;
-        if (reduction == WEIR_COMM_MIN && v < result) result = v;
-        if (reduction == WEIR_COMM_MAX && v > result) result = v;
-    }
-    return result;
-}
-
-static void put(void *data, weir_dtype dtype, int64_t i, int number) {
-    float f = (float)number;
-    uint32_t bits;
-    switch (dtype) {
-    case WEIR_F32: ((float *)data)[i] = f; break;
-    case WEIR_S32: ((int32_t *)data)[i] = number; break;
-    case WEIR_S64: ((int64_t *)data)[i] = number; break;
-    case WEIR_BF16:
-        memcpy(&bits, &f, sizeof bits);
-        ((uint16_t *)data)[i] = (uint16_t)(bits >> 16);
-        break;
-    default: ((int8_t *)data)[i] = (int8_t)number;
-    }
-}
-
 static void *data_of(weir_tensor *tensor) {
     void *data = NULL;
     CHECK_OK(weir_tensor_get_data(tensor, &data));
@@ -168,10 +137,10 @@ static void check_operation(rank *r, weir_comm *comm, weir_communication desc, w
         int number;
         switch (desc.op) {
         case WEIR_COMM_BROADCAST: number = value(desc.peer, i); break;
-        case WEIR_COMM_REDUCE: number = r->number == desc.peer ? reduced(by, i) : value(r->number, i); break;
-        case WEIR_COMM_ALL_REDUCE: number = reduced(by, i); break;
+        case WEIR_COMM_REDUCE: number = r->number == desc.peer ? reduced(by, SIZE, i) : value(r->number, i); break;
+        case WEIR_COMM_ALL_REDUCE: number = reduced(by, SIZE, i); break;
         case WEIR_COMM_ALL_GATHER: number = value((int)(i / count), i % count); break;
-        case WEIR_COMM_REDUCE_SCATTER: number = reduced(by, own + i); break;
+        case WEIR_COMM_REDUCE_SCATTER: number = reduced(by, SIZE, own + i); break;
         default: number = value((int)(i / count), own + i % count); break;
         }
         put(data_of(expected), dtype, i, number);
@@ -189,7 +158,7 @@ static void check_operation(rank *r, weir_comm *comm, weir_communication desc, w
 }
 
 static void *operations(void *arg) {
-    static const weir_dtype dtypes[] = {WEIR_F32, WEIR_S32, WEIR_S64, WEIR_S8, WEIR_BF16};
+    static const weir_dtype dtypes[] = {WEIR_F32, WEIR_S32, WEIR_S64, WEIR_S8, WEIR_F16, WEIR_BF16};
     static const int64_t counts[] = {1, 7, 1000};
     rank *r = arg;
     weir_comm *comm = make_comm(r);
