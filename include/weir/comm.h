@@ -155,15 +155,15 @@ typedef struct weir_comm_transport_info {
   uint64_t max_bytes;
   /** Its name and version, NUL-terminated, for texts: "Open MPI 4.1.4". */
   char name[64];
-  /** With enqueue: the device whose memory and streams it takes, as of weir_engine_info: its kind and index. */
+  /** With enqueue: the kind of the device whose memory and streams it takes, as of weir_engine_info. */
   weir_engine_kind engine_kind;
+  /** With enqueue: the device's index. */
   int32_t engine_index;
-  /**
-   * The operations that enqueue takes, as `ops`; and what it reduces, as `dtypes` and `reductions`. weir builds none
-   * of what is missing there.
-   */
+  /** The operations that enqueue takes, as `ops`. weir builds none of what is missing there. */
   uint64_t device_ops;
+  /** The types that it reduces there, as `dtypes`. */
   uint64_t device_dtypes;
+  /** The reductions that it knows there, as `reductions`. */
   uint64_t device_reductions;
 } weir_comm_transport_info;
 

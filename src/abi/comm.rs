@@ -123,13 +123,15 @@ pub struct weir_comm_transport_info {
     pub max_bytes: u64,
     /// Its name and version, NUL-terminated, for texts: "Open MPI 4.1.4".
     pub name: [c_char; 64],
-    /// With enqueue: the device whose memory and streams it takes, as of weir_engine_info: its kind and index.
+    /// With enqueue: the kind of the device whose memory and streams it takes, as of weir_engine_info.
     pub engine_kind: weir_engine_kind,
+    /// With enqueue: the device's index.
     pub engine_index: i32,
-    /// The operations that enqueue takes, as `ops`; and what it reduces, as `dtypes` and `reductions`. weir builds none
-    /// of what is missing there.
+    /// The operations that enqueue takes, as `ops`. weir builds none of what is missing there.
     pub device_ops: u64,
+    /// The types that it reduces there, as `dtypes`.
     pub device_dtypes: u64,
+    /// The reductions that it knows there, as `reductions`.
     pub device_reductions: u64,
 }
 
