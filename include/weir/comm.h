@@ -272,10 +272,10 @@ typedef struct weir_comm_vtable {
   /**
    * Optional: submits operations on the device's memory to a stream of it, and returns: they begin when the stream's
    * earlier work is done, its later work waits for them, and they count as one. `stream` is its native handle (CUDA:
-   * the CUstream, and the context of the device is current). SEND and RECV have no tag: messages between two ranks come in their order. `send` and `recv` are
-   * different, or the same for ALL_REDUCE, REDUCE and BROADCAST. All ranks' calls come in one order, from any
-   * thread, and never while another function is called. After abort the streams go on: what was submitted ends, with
-   * any result.
+   * the CUstream, and the context of the device is current). SEND and RECV have no tag: messages between two ranks
+   * come in their order. `send` and `recv` are different, or the same for ALL_REDUCE, REDUCE and BROADCAST. All
+   * ranks' calls come in one order, from any thread, and never while another function is called. After abort the
+   * streams go on: what was submitted ends, with any result.
    */
   weir_status (*enqueue)(void *ctx, const weir_comm_operation *operations, size_t num_operations, uint64_t stream);
 } weir_comm_vtable;
@@ -457,10 +457,10 @@ weir_status weir_comm_recover(weir_comm *comm,
  * were added, and between graphs and streams that of the runs and calls. No thread is held while one is under way.
  *
  * `engine` says whose memory it takes. An engine of the CPU: values of other engines are copied to and from it, and in
- * a graph the operation is a node that completes later, so the rules for such nodes hold. The engine of the device that
- * the transport takes (weir_comm_transport_info.engine_kind): the operation goes to the device's streams, in their
- * order, and the host does not wait for it. A run has the communicator until it ends; another run with it at the same
- * time fails.
+ * a graph the operation is a node that completes later, so the rules for such nodes hold. The engine of the device
+ * that the transport takes (weir_comm_transport_info.engine_kind): the operation goes to the device's streams, in
+ * their order, and the host does not wait for it. A run has the communicator until it ends; another run with it at the
+ * same time fails.
  *
  * Ownership: the kernel keeps the communicator. Errors: INVALID_ARGUMENT (also: the transport takes no memory of the
  * engine); OUT_OF_RANGE (peer, num_tensors, and tag, which is 0 on a device); UNIMPLEMENTED (an operation that the

@@ -91,8 +91,8 @@ impl Kernel for DeviceCommunication {
         self.of.effects()
     }
 
-    /// Also with those of other communicators on the device: of two that have ranks in common each may fill it, and then
-    /// wait for the other one.
+    /// Also with those of other communicators on the device: of two that have ranks in common each may fill it, and
+    /// then wait for the other one.
     fn orders(&self) -> [Option<u64>; 2] {
         let device = self.engine.device();
         let of_device = OF_DEVICE | u64::from(device.kind().value()) << 32 | u64::from(device.index());
@@ -134,7 +134,7 @@ struct CommunicationIssuer {
 }
 
 impl CommunicationIssuer {
-    /// What this rank does with one tensor: an input, an output, or both.
+    /// This rank's part with one tensor: an input, an output, or both.
     fn operation(&self, wanted: &Wanted, [input, output]: [Option<&View>; 2]) -> Result<weir_comm_operation> {
         let is_root = self.of.comm().info().rank == wanted.peer;
         let [sends, receives] = algorithm::sides(wanted.op, is_root);
@@ -170,7 +170,7 @@ impl Issuer for CommunicationIssuer {
         for at in 0..inputs.len().max(outputs.len()).max(1) {
             operations.push(self.operation(wanted, [inputs.get(at), outputs.get(at)])?);
         }
-        // What a rank has already is its result.
+        // A rank that has its result already keeps it.
         let is_root = self.of.comm().info().rank == wanted.peer;
         let has_result = match wanted.op {
             Op::WEIR_COMM_BROADCAST => is_root,

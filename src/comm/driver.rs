@@ -1,4 +1,4 @@
-//! What drives the transport of a communicator, one thread at a time: it begins operations, asks whether they are over,
+//! The driver of a communicator's transport, one thread at a time: it begins operations, asks whether they are over,
 //! listens to the other ranks, and ends everything when one fails.
 #![forbid(unsafe_code)]
 

@@ -43,7 +43,7 @@ fn out_of_range(what: &str, value: impl std::fmt::Display, expected: &str) -> Er
     Error::out_of_range(format!("get_info: {what} is {value}, expected {expected}"))
 }
 
-/// What enqueue does.
+/// The operations of enqueue, checked.
 fn device_offer(raw: &weir_comm_transport_info) -> Result<DeviceOffer> {
     let kind = DeviceKind::from_value(raw.engine_kind).map_err(|_| {
         Error::invalid(format!("get_info: engine_kind is {}, which is no kind of engines", raw.engine_kind))
@@ -224,8 +224,8 @@ impl Transport for HostTransport {
             return Err(TransportFailure::new(Code::Internal, "no enqueue"));
         };
         let handle = stream.native_handle().map_err(|error| TransportFailure { error, rank: None })?;
-        // SAFETY: the host's function; the device's memory stays until the stream is done with it, as `Issuer` demands of
-        // the caller.
+        // SAFETY: the host's function; the device's memory stays until the stream is done with it, as `Issuer` demands
+        // of the caller.
         let status = ambient::call(|| unsafe { enqueue(self.ctx, operations.as_ptr(), operations.len(), handle) });
         self.check(status, "enqueue")
     }

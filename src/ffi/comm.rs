@@ -362,10 +362,10 @@ fn settings(desc: &weir_communication, comm: &Communicator) -> Result<CommSettin
 /// were added, and between graphs and streams that of the runs and calls. No thread is held while one is under way.
 ///
 /// `engine` says whose memory it takes. An engine of the CPU: values of other engines are copied to and from it, and in
-/// a graph the operation is a node that completes later, so the rules for such nodes hold. The engine of the device that
-/// the transport takes (weir_comm_transport_info.engine_kind): the operation goes to the device's streams, in their
-/// order, and the host does not wait for it. A run has the communicator until it ends; another run with it at the same
-/// time fails.
+/// a graph the operation is a node that completes later, so the rules for such nodes hold. The engine of the device
+/// that the transport takes (weir_comm_transport_info.engine_kind): the operation goes to the device's streams, in
+/// their order, and the host does not wait for it. A run has the communicator until it ends; another run with it at the
+/// same time fails.
 ///
 /// Ownership: the kernel keeps the communicator. Errors: INVALID_ARGUMENT (also: the transport takes no memory of the
 /// engine); OUT_OF_RANGE (peer, num_tensors, and tag, which is 0 on a device); UNIMPLEMENTED (an operation that the

@@ -110,8 +110,8 @@ pub trait Kernel: Send + Sync {
         None
     }
 
-    /// Its calls in a graph begin one after the other, in the order in which they were added, with those of kernels that
-    /// have one of the same numbers.
+    /// Its calls in a graph begin one after the other, in the order in which they were added, with those of kernels
+    /// that have one of the same numbers.
     fn orders(&self) -> [Option<u64>; 2] {
         [None; 2]
     }

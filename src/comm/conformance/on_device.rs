@@ -1,7 +1,7 @@
 //! Operations in the memory of a device, in the order of a stream.
 //!
-//! What an operation sends is copied there in front of it, and what it receives is copied on behind it, by the same
-//! stream and without a wait: so a transport that does not keep to the stream's order sends and gives something else.
+//! One stream copies there the bytes that are sent, has the operation, and copies on those that are received, without a
+//! wait: a transport that does not keep to the stream's order sends and gives something else.
 
 use super::collective::{collective, offered};
 use super::probe::{Checked, MARGIN, Memory, Probe, ProbedOperation, Wrong, broken, failed, late, unmade};
@@ -165,7 +165,7 @@ impl DeviceBench<'_> {
     }
 }
 
-/// What was found, or why nothing was looked for.
+/// All operations that the transport claims; a text for the report.
 pub fn operations(probe: &Probe<'_>, on: DeviceOffer) -> Checked<String> {
     let bench = DeviceBench::open(probe, on)?;
     let (offered, counts) = (offered(&on.offer), [1, 7, 300]);
