@@ -274,8 +274,9 @@ typedef struct weir_comm_vtable {
    * earlier work is done, its later work waits for them, and they count as one. `stream` is its native handle (CUDA:
    * the CUstream, and the context of the device is current). SEND and RECV have no tag: messages between two ranks
    * come in their order. `send` and `recv` are different, or the same for ALL_REDUCE, REDUCE and BROADCAST. All
-   * ranks' calls come in one order, from any thread, and never while another function is called. After abort the
-   * streams go on: what was submitted ends, with any result.
+   * ranks' calls come in one order, from any thread, and never while another function is called. It may wait, within
+   * a limit of the transport's, until the ranks are connected. After abort the streams go on: what was submitted
+   * ends, with any result.
    */
   weir_status (*enqueue)(void *ctx, const weir_comm_operation *operations, size_t num_operations, uint64_t stream);
 } weir_comm_vtable;

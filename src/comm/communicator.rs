@@ -156,7 +156,8 @@ impl Communicator {
         self.check_alive()?;
         self.take_for(run)?;
         let event = request.event(accelerator)?;
-        // A thread that drives is done soon: nothing that it does blocks.
+        // Not in the inbox: the stream must have it when this returns. The transport's functions do not block, but for
+        // the first operations of one that has yet to connect the ranks.
         let mut driver = loop {
             match self.driver.hold() {
                 Some(driver) => break driver,

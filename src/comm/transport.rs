@@ -15,7 +15,7 @@ pub const MESSAGE_BYTES: usize = crate::abi::WEIR_COMM_MESSAGE_BYTES;
 /// A control message.
 pub type Message = [u8; MESSAGE_BYTES];
 
-/// What a transport does, by bit of `weir_comm_op_value`, `weir_dtype` and `weir_comm_reduction_value`.
+/// The operations, types and reductions of a transport, by bit of `weir_comm_op_value`, `weir_dtype` and `weir_comm_reduction_value`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Offer {
     pub ops: u64,
@@ -33,7 +33,7 @@ impl Offer {
     }
 }
 
-/// What it does in the memory of a device, in the order of its streams.
+/// The same in the memory of a device, in the order of its streams.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceOffer {
     pub kind: DeviceKind,

@@ -24,7 +24,7 @@ pub struct IssuedCall<'a> {
     pub issued_for: IssuedFor<'a>,
 }
 
-/// What a call is a part of.
+/// The run or the stream that a call is a part of.
 #[derive(Clone, Copy)]
 pub enum IssuedFor<'a> {
     /// A run: the address of its stop flag, as `RunListener` has it, and the flag if it outlives the call.
@@ -33,7 +33,7 @@ pub enum IssuedFor<'a> {
     Stream(&'a Arc<dyn LateFailure>),
 }
 
-/// What can fail after a call has returned.
+/// A stream, which can fail after a call has returned.
 pub trait LateFailure: Send + Sync {
     fn fail(&self, error: Error);
 }

@@ -31,7 +31,7 @@ struct ModelProgress {
     /// The waiting threads. loom switches threads at its own lock; the list itself is touched under it alone.
     lock: ManuallyDrop<loom::sync::Mutex<()>>,
     list: std::sync::Mutex<Vec<Arc<ModelEventCount>>>,
-    /// What the source has under way, and who waits for it.
+    /// The source's work, and the event count of the thread that waits for it.
     source: AtomicU32,
     waits: Arc<ModelEventCount>,
     twin: Twin,

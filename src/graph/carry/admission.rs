@@ -5,8 +5,8 @@
 //! - a run in the calling thread sleeps until it gets one, if the thread is inside of nothing of the library's: then it
 //!   holds nothing for which others could wait, so no circle can close. Inside of a task of a pool, of a stream's work
 //!   or of a run of a program with a bound it spins and helps the pool for a while, and is then refused. Either way it
-//!   works for the runs in front of it. What it works on may itself wait, for a run that is behind it in the line: so
-//!   it is not in the line meanwhile, and returns to its place;
+//!   works for the runs in front of it. That work may itself wait, for a run that is behind it in the line: so it is
+//!   not in the line meanwhile, and returns to its place;
 //! - a run on an asynchronous stream was accepted by the queue already. When it is drained it joins the line and
 //!   answers *pending*: the stream is held up, and no thread is. The run that leaves hands it the permit and resumes
 //!   the stream. Submitting never blocks; for back-pressure at the call, the host asks not to wait, and is refused
