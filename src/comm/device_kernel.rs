@@ -8,6 +8,7 @@
 
 use super::algorithm::{self, Wanted};
 use super::kernel::Communication;
+use super::transport::CommOperation;
 use crate::abi::{weir_comm_op_value as Op, weir_comm_operation};
 use crate::base::{Code, Desc, Error, Ref, Result, dtype};
 use crate::device::{Location, Transfer};
@@ -52,7 +53,7 @@ impl DeviceCommunication {
         if of.settings().is_deterministic {
             return refuse("does no WEIR_COMMUNICATION_DETERMINISTIC");
         }
-        if !on.offer.takes(of.settings().op) {
+        if !on.capabilities.takes(of.settings().op) {
             return refuse(&format!("does no {}", of.name()));
         }
         Ok(DeviceCommunication { of, engine })
@@ -75,7 +76,7 @@ impl Kernel for DeviceCommunication {
     fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
         if let (Some(by), Some(first), Some(on)) =
             (self.of.settings().reduction, inputs.first(), self.of.comm().info().on_device)
-            && !on.offer.reduces(first.dtype, by)
+            && !on.capabilities.reduces(first.dtype, by)
         {
             let text = format!("input 0: the transport reduces no {} on {}", dtype::name(first.dtype), on.kind.name());
             return Err(Error::new(Code::Unimplemented, text));
@@ -141,19 +142,14 @@ impl CommunicationIssuer {
         let element = dtype::size(wanted.dtype)?;
         let parts = if wanted.has_parts() { self.of.comm().info().size } else { 1 };
         let bytes = input.or(output).map_or(0, View::bytes);
-        Ok(weir_comm_operation {
-            struct_size: size_of::<weir_comm_operation>(),
-            op: wanted.op as u32,
-            reduction: wanted.reduction.map_or(0, |reduction| reduction as u32),
-            dtype: wanted.dtype,
-            peer: wanted.peer as i32,
-            tag: 0,
-            reserved: 0,
-            count: (bytes / element / parts) as u64,
-            element_bytes: element,
-            send: input.filter(|_| sends).map_or(std::ptr::null(), |view| view.data().cast_const().cast()),
-            recv: output.filter(|_| receives).map_or(std::ptr::null_mut(), |view| view.data().cast()),
-        })
+        let Wanted { op, reduction, dtype, peer, .. } = *wanted;
+        let count = (bytes / element / parts) as u64;
+        let operation =
+            CommOperation { op, reduction, dtype, element_bytes: element, peer, tag: 0, count, send: None, recv: None };
+        Ok(operation.raw(
+            input.filter(|_| sends).map_or(std::ptr::null(), |view| view.data().cast_const().cast()),
+            output.filter(|_| receives).map_or(std::ptr::null_mut(), |view| view.data().cast()),
+        ))
     }
 }
 

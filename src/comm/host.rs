@@ -1,8 +1,8 @@
 //! A transport of the host's: a vtable of C functions.
 
 use super::transport::{
-    CommOperation, DeviceOffer, FIRST_OWN_TAG, MESSAGE_BYTES, Message, Offer, Token, Transport, TransportFailure,
-    TransportInfo,
+    Capabilities, CommOperation, DeviceCapabilities, FIRST_OWN_TAG, MESSAGE_BYTES, Message, Token, Transport,
+    TransportFailure, TransportInfo,
 };
 use crate::abi::{
     weir_comm_flags as Flag, weir_comm_op_value as Op, weir_comm_operation, weir_comm_transport_info, weir_comm_vtable,
@@ -44,7 +44,7 @@ fn out_of_range(what: &str, value: impl std::fmt::Display, expected: &str) -> Er
 }
 
 /// The operations of enqueue, checked.
-fn device_offer(raw: &weir_comm_transport_info) -> Result<DeviceOffer> {
+fn device_capabilities(raw: &weir_comm_transport_info) -> Result<DeviceCapabilities> {
     let kind = DeviceKind::from_value(raw.engine_kind).map_err(|_| {
         Error::invalid(format!("get_info: engine_kind is {}, which is no kind of engines", raw.engine_kind))
     })?;
@@ -56,8 +56,9 @@ fn device_offer(raw: &weir_comm_transport_info) -> Result<DeviceOffer> {
     }
     let index = u32::try_from(raw.engine_index);
     let index = index.map_err(|_| out_of_range("engine_index", raw.engine_index, "0 or more"))?;
-    let offer = Offer { ops: raw.device_ops, dtypes: raw.device_dtypes, reductions: raw.device_reductions };
-    Ok(DeviceOffer { kind, index, offer })
+    let capabilities =
+        Capabilities { ops: raw.device_ops, dtypes: raw.device_dtypes, reductions: raw.device_reductions };
+    Ok(DeviceCapabilities { kind, index, capabilities })
 }
 
 impl HostTransport {
@@ -114,7 +115,7 @@ impl HostTransport {
         if is_for_host && raw.max_tag <= FIRST_OWN_TAG {
             return Err(out_of_range("max_tag", raw.max_tag, "32767 or more"));
         }
-        let on_device = vtable.enqueue.map(|_| device_offer(&raw)).transpose()?;
+        let on_device = vtable.enqueue.map(|_| device_capabilities(&raw)).transpose()?;
         if (1..LEAST_MESSAGE).contains(&raw.max_bytes) {
             return Err(out_of_range("max_bytes", raw.max_bytes, "0, or 64 or more"));
         }
@@ -122,7 +123,7 @@ impl HostTransport {
             rank: raw.rank as usize,
             size: raw.size as usize,
             flags: raw.flags,
-            on_host: Offer { ops: raw.ops, dtypes: raw.dtypes, reductions: raw.reductions },
+            on_host: Capabilities { ops: raw.ops, dtypes: raw.dtypes, reductions: raw.reductions },
             on_device,
             max_tag: raw.max_tag,
             max_bytes: if raw.max_bytes == 0 { u64::MAX } else { raw.max_bytes },
@@ -189,19 +190,7 @@ impl Transport for HostTransport {
         let Some(start) = self.vtable.start else { return Err(TransportFailure::new(Code::Internal, "no start")) };
         let send = operation.send.as_ref().map_or(std::ptr::null_mut(), |part| part.block.at(&part.bytes));
         let recv = operation.recv.as_ref().map_or(std::ptr::null_mut(), |part| part.block.at(&part.bytes));
-        let raw = weir_comm_operation {
-            struct_size: size_of::<weir_comm_operation>(),
-            op: operation.op as u32,
-            reduction: operation.reduction.map_or(0, |reduction| reduction as u32),
-            dtype: operation.dtype,
-            peer: operation.peer as i32,
-            tag: operation.tag,
-            reserved: 0,
-            count: operation.count,
-            element_bytes: operation.element_bytes,
-            send: send.cast_const().cast(),
-            recv: recv.cast(),
-        };
+        let raw = operation.raw(send.cast_const().cast(), recv.cast());
         let mut request = std::ptr::null_mut();
         // SAFETY: the host's function; the operation's memory stays, as `Transport` demands of the caller.
         let status = ambient::call(|| unsafe { start(self.ctx, &raw, &mut request) });

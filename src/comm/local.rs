@@ -6,7 +6,7 @@
 
 use super::reduce::fold;
 use super::transport::{
-    CommOperation, MESSAGE_BYTES, Message, Offer, Part, Token, Transport, TransportFailure, TransportInfo,
+    Capabilities, CommOperation, MESSAGE_BYTES, Message, Part, Token, Transport, TransportFailure, TransportInfo,
 };
 use crate::abi::{weir_comm_flags as Flag, weir_comm_op_value as Op};
 use crate::base::{Code, Error, Result, dtype};
@@ -328,7 +328,7 @@ impl LocalTransport {
             rank,
             size: fabric.size,
             flags: Flag::WEIR_COMM_FIXED_ORDER as u64 | Flag::WEIR_COMM_ABORT_RELEASES as u64,
-            on_host: Offer {
+            on_host: Capabilities {
                 ops: ALL_BITS,
                 dtypes: dtypes.iter().fold(0, |bits, dtype| bits | 1 << dtype),
                 reductions: 0b11110,

@@ -5,6 +5,7 @@ use super::staging::Staging;
 use crate::abi::{weir_comm_op_value as Op, weir_comm_operation, weir_comm_reduction_value as Reduction};
 use crate::base::{Code, Error, Result};
 use crate::device::{DeviceKind, DeviceStream};
+use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -17,13 +18,13 @@ pub type Message = [u8; MESSAGE_BYTES];
 
 /// The operations, types and reductions of a transport, by bit of `weir_comm_op_value`, `weir_dtype` and `weir_comm_reduction_value`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Offer {
+pub struct Capabilities {
     pub ops: u64,
     pub dtypes: u64,
     pub reductions: u64,
 }
 
-impl Offer {
+impl Capabilities {
     pub fn takes(&self, op: Op) -> bool {
         self.ops >> op as u32 & 1 != 0
     }
@@ -35,10 +36,10 @@ impl Offer {
 
 /// The same in the memory of a device, in the order of its streams.
 #[derive(Clone, Copy, Debug)]
-pub struct DeviceOffer {
+pub struct DeviceCapabilities {
     pub kind: DeviceKind,
     pub index: u32,
-    pub offer: Offer,
+    pub capabilities: Capabilities,
 }
 
 /// Properties of a transport, checked.
@@ -49,8 +50,8 @@ pub struct TransportInfo {
     /// `weir_comm_flags`.
     pub flags: u64,
     /// In the host's memory; without operations it does none there.
-    pub on_host: Offer,
-    pub on_device: Option<DeviceOffer>,
+    pub on_host: Capabilities,
+    pub on_device: Option<DeviceCapabilities>,
     pub max_tag: i32,
     /// `u64::MAX` = no limit.
     pub max_bytes: u64,
@@ -94,6 +95,25 @@ pub struct CommOperation {
     /// `None` where nothing is sent, or received, by this rank.
     pub send: Option<Part>,
     pub recv: Option<Part>,
+}
+
+impl CommOperation {
+    /// As the host's functions take it, with these addresses.
+    pub fn raw(&self, send: *const c_void, recv: *mut c_void) -> weir_comm_operation {
+        weir_comm_operation {
+            struct_size: size_of::<weir_comm_operation>(),
+            op: self.op as u32,
+            reduction: self.reduction.map_or(0, |reduction| reduction as u32),
+            dtype: self.dtype,
+            peer: self.peer as i32,
+            tag: self.tag,
+            reserved: 0,
+            count: self.count,
+            element_bytes: self.element_bytes,
+            send,
+            recv,
+        }
+    }
 }
 
 /// A failure of a transport, and the rank that it is about.

@@ -148,7 +148,7 @@ pub unsafe extern "C" fn weir_comm_get_info(comm: *const weir_comm, out_info: *m
                 dead: u32::from(figures.is_dead),
                 recoverable: u32::from(of.can_recover),
                 transport: fixed(&of.name),
-                device_ops: of.on_device.map_or(0, |on| on.offer.ops),
+                device_ops: of.on_device.map_or(0, |on| on.capabilities.ops),
             };
             versioned::write(out_info, &info, "out_info")
         }

@@ -6,7 +6,7 @@ use crate::abi::{weir_comm_op_value as Op, weir_comm_reduction_value as Reductio
 use crate::base::dtype;
 use crate::comm::kernel::name_of;
 use crate::comm::reduce::fold;
-use crate::comm::transport::{CommOperation, Offer};
+use crate::comm::transport::{Capabilities, CommOperation};
 use crate::kernel::vector::convert::Stored;
 use crate::memory::{Bf16, F16};
 
@@ -87,14 +87,14 @@ pub fn collective(
 }
 
 /// The collectives that a transport offers, each with its reduction, if it reduces.
-pub fn offered(offer: &Offer) -> Vec<(Op, Option<Reduction>, u32)> {
+pub fn offered(by: &Capabilities) -> Vec<(Op, Option<Reduction>, u32)> {
     let mut all = Vec::new();
     for op in [Op::WEIR_COMM_BROADCAST, Op::WEIR_COMM_ALL_GATHER, Op::WEIR_COMM_ALL_TO_ALL] {
-        all.extend(TYPES.iter().filter(|_| offer.takes(op)).map(|&of| (op, None, of)));
+        all.extend(TYPES.iter().filter(|_| by.takes(op)).map(|&of| (op, None, of)));
     }
     for op in [Op::WEIR_COMM_REDUCE, Op::WEIR_COMM_ALL_REDUCE, Op::WEIR_COMM_REDUCE_SCATTER] {
         for reduction in REDUCTIONS {
-            let types = TYPES.iter().filter(|&&of| offer.takes(op) && offer.reduces(of, reduction));
+            let types = TYPES.iter().filter(|&&of| by.takes(op) && by.reduces(of, reduction));
             all.extend(types.map(|&of| (op, Some(reduction), of)));
         }
     }

@@ -8,7 +8,7 @@ use super::probe::{Checked, MARGIN, Memory, Probe, ProbedOperation, Wrong, broke
 use crate::abi::{weir_comm_op_value as Op, weir_comm_operation};
 use crate::base::Ref;
 use crate::base::time::{Deadline, now_ns};
-use crate::comm::transport::{DeviceOffer, Transport};
+use crate::comm::transport::{DeviceCapabilities, Transport};
 use crate::device::{Accelerator, DeviceStream, DeviceStreamAttr, HostAddress, Location, Transfer};
 use crate::engine::Engine;
 
@@ -16,47 +16,47 @@ use crate::engine::Engine;
 const SLICE_NS: u64 = 200_000;
 
 /// A stream of the transport's device.
-struct DeviceBench<'a> {
+struct StreamProbe<'a> {
     probe: &'a Probe<'a>,
     engine: Ref<Engine>,
     stream: Box<dyn DeviceStream>,
 }
 
 /// Memory of the device: a copy of a block of the kit's, with its margins, or room for one.
-struct DeviceBlock<'a> {
+struct DeviceCopy<'a> {
     accelerator: &'a dyn Accelerator,
     address: usize,
     bytes: usize,
 }
 
-impl Drop for DeviceBlock<'_> {
+impl Drop for DeviceCopy<'_> {
     fn drop(&mut self) {
         self.accelerator.deallocate(self.address, self.bytes);
     }
 }
 
 /// Where an operation's bytes are, and where those that it has received are copied to.
-type DeviceSides<'a> = [Option<DeviceBlock<'a>>; 3];
+type DeviceSides<'a> = [Option<DeviceCopy<'a>>; 3];
 
-impl DeviceBench<'_> {
-    fn open<'a>(probe: &'a Probe<'a>, on: DeviceOffer) -> Checked<DeviceBench<'a>> {
+impl StreamProbe<'_> {
+    fn open<'a>(probe: &'a Probe<'a>, on: DeviceCapabilities) -> Checked<StreamProbe<'a>> {
         let engine = Engine::create(on.kind, on.index, None).map_err(unmade("an engine of its device"))?;
         let attr = DeviceStreamAttr { name: "conformance", priority: 0 };
         let stream = match engine.accelerator() {
             Some(accelerator) => accelerator.stream(&attr).map_err(unmade("a stream"))?,
             None => return broken("get_info: its device is the host"),
         };
-        Ok(DeviceBench { probe, engine, stream })
+        Ok(StreamProbe { probe, engine, stream })
     }
 
     fn accelerator(&self) -> Checked<&dyn Accelerator> {
         self.engine.accelerator().map_or_else(|| broken("the device is gone"), |accelerator| Ok(accelerator as _))
     }
 
-    fn room(&self, bytes: usize) -> Checked<DeviceBlock<'_>> {
+    fn room(&self, bytes: usize) -> Checked<DeviceCopy<'_>> {
         let accelerator = self.accelerator()?;
         let address = accelerator.allocate(bytes, "conformance").map_err(unmade("memory of the device"))?;
-        Ok(DeviceBlock { accelerator, address, bytes })
+        Ok(DeviceCopy { accelerator, address, bytes })
     }
 
     fn copy(&self, to: Location<'_>, from: Location<'_>, bytes: usize) -> Checked {
@@ -64,7 +64,7 @@ impl DeviceBench<'_> {
         self.stream.copy(&transfer).map_err(unmade("a copy"))
     }
 
-    fn upload(&self, memory: &Memory) -> Checked<DeviceBlock<'_>> {
+    fn upload(&self, memory: &Memory) -> Checked<DeviceCopy<'_>> {
         let block = self.room(memory.whole().1)?;
         let (at, bytes) = memory.whole();
         // SAFETY: the operation's memory, which lives until the stream is done with it, or for good (`run`).
@@ -74,7 +74,7 @@ impl DeviceBench<'_> {
     }
 
     /// Into the block that it was a copy of.
-    fn download(&self, memory: &Memory, block: &DeviceBlock<'_>) -> Checked {
+    fn download(&self, memory: &Memory, block: &DeviceCopy<'_>) -> Checked {
         let (at, bytes) = memory.whole();
         // SAFETY: as above, and nobody else has it.
         let to = Location::Host(unsafe { HostAddress::new(at as usize) });
@@ -100,21 +100,9 @@ impl DeviceBench<'_> {
 
     /// The operation with addresses of the device.
     fn on_device(operation: &ProbedOperation, sides: &DeviceSides<'_>) -> weir_comm_operation {
-        let raw = &operation.raw;
-        let at = |side: &Option<DeviceBlock<'_>>| side.as_ref().map_or(0, |block| block.address + MARGIN);
-        weir_comm_operation {
-            struct_size: size_of::<weir_comm_operation>(),
-            op: raw.op as u32,
-            reduction: raw.reduction.map_or(0, |reduction| reduction as u32),
-            dtype: raw.dtype,
-            peer: raw.peer as i32,
-            tag: 0,
-            reserved: 0,
-            count: raw.count,
-            element_bytes: raw.element_bytes,
-            send: std::ptr::with_exposed_provenance(at(&sides[0])),
-            recv: std::ptr::with_exposed_provenance_mut(at(&sides[1])),
-        }
+        let at = |side: &Option<DeviceCopy<'_>>| side.as_ref().map_or(0, |block| block.address + MARGIN);
+        let [send, recv] = [at(&sides[0]), at(&sides[1])];
+        operation.raw.raw(std::ptr::with_exposed_provenance(send), std::ptr::with_exposed_provenance_mut(recv))
     }
 
     fn submit(&self, transport: &dyn Transport, what: &str, operations: &[weir_comm_operation]) -> Checked {
@@ -137,7 +125,7 @@ impl DeviceBench<'_> {
             sides.push([send?, recv?, room]);
         }
         let raw: Vec<weir_comm_operation> =
-            operations.iter().zip(&sides).map(|(operation, sides)| DeviceBench::on_device(operation, sides)).collect();
+            operations.iter().zip(&sides).map(|(operation, sides)| StreamProbe::on_device(operation, sides)).collect();
         self.submit(self.probe.transport, &operations[0].what, &raw)?;
         for [_, recv, room] in &sides {
             if let (Some(recv), Some(room)) = (recv, room) {
@@ -166,16 +154,17 @@ impl DeviceBench<'_> {
 }
 
 /// All operations that the transport claims; a text for the report.
-pub fn operations(probe: &Probe<'_>, on: DeviceOffer) -> Checked<String> {
-    let bench = DeviceBench::open(probe, on)?;
-    let (offered, counts) = (offered(&on.offer), [1, 7, 300]);
+pub fn operations(probe: &Probe<'_>, on: DeviceCapabilities) -> Checked<String> {
+    let bench = StreamProbe::open(probe, on)?;
+    let (offered, counts) = (offered(&on.capabilities), [1, 7, 300]);
     for (at, &(op, reduction, of)) in offered.iter().enumerate() {
         for count in counts {
             bench.run(vec![collective(probe, op, reduction, of, count, at + count)?])?;
         }
     }
     let (rank, size) = (probe.rank(), probe.size());
-    let has_messages = on.offer.takes(Op::WEIR_COMM_SEND) && on.offer.takes(Op::WEIR_COMM_RECV) && size > 1;
+    let has_messages =
+        on.capabilities.takes(Op::WEIR_COMM_SEND) && on.capabilities.takes(Op::WEIR_COMM_RECV) && size > 1;
     for bytes in [1, 64, 5000].into_iter().filter(|_| has_messages) {
         let content = |from: usize| vec![(from + bytes) as u8; bytes];
         let (next, previous) = ((rank + 1) % size, (rank + size - 1) % size);
@@ -187,19 +176,20 @@ pub fn operations(probe: &Probe<'_>, on: DeviceOffer) -> Checked<String> {
 }
 
 /// An operation that rank 0 has alone, and that all give up: its stream goes on. `None` if there is none to try with.
-pub fn abort(probe: &Probe<'_>, on: DeviceOffer, other: &dyn Transport) -> Checked<Option<String>> {
-    let Some(&(op, reduction, of)) = offered(&on.offer).iter().find(|(op, ..)| *op == Op::WEIR_COMM_ALL_REDUCE) else {
+pub fn abort(probe: &Probe<'_>, on: DeviceCapabilities, other: &dyn Transport) -> Checked<Option<String>> {
+    let Some(&(op, reduction, of)) = offered(&on.capabilities).iter().find(|(op, ..)| *op == Op::WEIR_COMM_ALL_REDUCE)
+    else {
         return Ok(None);
     };
     if probe.rank() != 0 {
         other.abort();
         return Ok(Some("rank 0 has looked".to_owned()));
     }
-    let bench = DeviceBench::open(probe, on)?;
+    let bench = StreamProbe::open(probe, on)?;
     let operation = collective(probe, op, reduction, of, 300, 0)?;
     let [send, recv] = operation.sides().map(|side| side.map(|memory| bench.upload(memory)).transpose());
     let sides = [send?, recv?, None];
-    bench.submit(other, &operation.what, &[DeviceBench::on_device(&operation, &sides)])?;
+    bench.submit(other, &operation.what, &[StreamProbe::on_device(&operation, &sides)])?;
     other.abort();
     if !bench.is_over(probe.transport)? {
         let text = format!("{} was given up, and its stream does not go on", operation.what);
