@@ -1,4 +1,4 @@
-//! The conformance checks: of a host's pool, of devices, and of a host's transport between ranks.
+//! The conformance checks of a host's pool and of devices.
 //!
 //! Chapter: Conformance.
 
@@ -9,7 +9,6 @@ use super::versioned;
 use crate::abi::weir_conformance_verdict_value as V;
 use crate::abi::*;
 use crate::base::{Error, Result};
-use crate::comm::{self, host::HostTransport, transport::Transport};
 use crate::engine;
 use crate::sync::fork;
 use crate::threadpool::conformance::{ClauseVerdict, Options, ReportLine};
@@ -44,13 +43,8 @@ pub unsafe extern "C" fn weir_threadpool_conformance(
         // SAFETY: the caller's pointers, as documented. From here on nothing fails: ctx is the library's.
         let host = unsafe { host_pool(vtable, ctx) }?;
         let lines = engine::examine(host, options);
-        for line in &lines {
-            say(line, &|line| {
-                // SAFETY: the host's function with its own argument; the line lives during the call.
-                unsafe { report(report_arg, line) }
-            });
-        }
-        out.set(lines.iter().filter(|line| line.verdict == ClauseVerdict::Fail).count() as i32);
+        // SAFETY: the host's function with its own argument.
+        out.set(unsafe { say_all(&lines, report, report_arg) });
         Ok(())
     })
 }
@@ -83,63 +77,13 @@ pub unsafe extern "C" fn weir_device_conformance(
         fork::check()?;
         fork::arm();
         let lines = engine::examine_device(engine::checked_kind(kind)?, index, options)?;
-        for line in &lines {
-            say(line, &|line| {
-                // SAFETY: the host's function with its own argument; the line lives during the call.
-                unsafe { report(report_arg, line) }
-            });
-        }
-        out.set(lines.iter().filter(|line| line.verdict == ClauseVerdict::Fail).count() as i32);
+        // SAFETY: the host's function with its own argument.
+        out.set(unsafe { say_all(&lines, report, report_arg) });
         Ok(())
     })
 }
 
-/// Checks a transport against docs/ranks.md, and calls `report` once for each clause, in order, and then for notable
-/// properties of the transport. All ranks call it, at the same time and with the same options; each reports what it has
-/// seen. The vtable and ctx are used as by weir_comm_create, but vtable->release is not called. Nothing else may use
-/// the transport meanwhile. An operation that is not over in time ends in a failed clause and not in a hang: its memory
-/// is kept for good, and the clauses behind it are not checked. A function of the vtable that never returns is not
-/// survived.
-///
-/// Thread safety: any thread; the transport's functions are called in it. Blocking: some seconds, in which the thread
-/// runs and sleeps; on a bad transport one budget (options->budget_ns) more. Ownership: ctx stays the caller's; the
-/// options are copied and may be NULL; report_arg is the caller's. *out_failed is the number of clauses that failed on
-/// this rank. Errors: INVALID_ARGUMENT, OUT_OF_RANGE (those of weir_comm_create; report is NULL; unknown options); the
-/// status of get_info. A broken clause is no error.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_comm_conformance(
-    vtable: *const weir_comm_vtable,
-    ctx: *mut c_void,
-    options: *const weir_conformance_options,
-    report: weir_conformance_fn,
-    report_arg: *mut c_void,
-    out_failed: *mut i32,
-) -> weir_status {
-    guard("weir_comm_conformance", || {
-        // SAFETY: the caller's pointers, as documented.
-        let (out, options) =
-            unsafe { (out_value(out_failed, "out_failed")?, versioned::read_opt(options, "options")?) };
-        let options = options.map_or(Ok(Options::default()), |options| checked(&options))?;
-        let report = report.ok_or_else(|| Error::null("report"))?;
-        // SAFETY: the caller's pointers, as documented.
-        let transport = unsafe { HostTransport::new(versioned::read(vtable, "vtable")?, ctx)? };
-        if transport.info().on_host.ops == 0 {
-            return Err(Error::invalid("vtable->start is NULL: there is nothing in the host's memory to look at"));
-        }
-        let lines = comm::conformance::examine(&transport, options);
-        for line in &lines {
-            say(line, &|line| {
-                // SAFETY: the host's function with its own argument; the line lives during the call.
-                unsafe { report(report_arg, line) }
-            });
-        }
-        out.set(lines.iter().filter(|line| line.verdict == ClauseVerdict::Fail).count() as i32);
-        Ok(())
-    })
-}
-
-fn checked(options: &weir_conformance_options) -> Result<Options> {
+pub(super) fn checked(options: &weir_conformance_options) -> Result<Options> {
     const MOST_NS: u64 = 100_000_000_000;
     const MOST_ROUNDS: u32 = 100_000;
     let default = Options::default();
@@ -158,6 +102,22 @@ fn checked(options: &weir_conformance_options) -> Result<Options> {
         rounds: if rounds == 0 { default.rounds } else { rounds },
         seed: options.seed,
     })
+}
+
+type Report = unsafe extern "C" fn(*mut c_void, *const weir_conformance_line);
+
+/// Reports the lines, and returns how many clauses failed.
+///
+/// # Safety
+/// The report may be called with the argument.
+pub(super) unsafe fn say_all(lines: &[ReportLine], report: Report, report_arg: *mut c_void) -> i32 {
+    for line in lines {
+        say(line, &|line| {
+            // SAFETY: as demanded of the caller; the line lives during the call.
+            unsafe { report(report_arg, line) }
+        });
+    }
+    lines.iter().filter(|line| line.verdict == ClauseVerdict::Fail).count() as i32
 }
 
 /// Converts a line for C.

@@ -26,6 +26,8 @@ mod buffer;
 mod comm;
 #[cfg(feature = "engines")]
 mod conformance;
+#[cfg(feature = "graph")]
+mod conformance_comm;
 mod context;
 #[cfg(feature = "graph")]
 mod control;
@@ -113,7 +115,8 @@ pub use self::{
 };
 #[cfg(feature = "graph")]
 pub use self::{
-    comm::*, control::*, frames::*, graph::*, placement::*, program::*, program_stats::*, run::*, trace::*,
+    comm::*, conformance_comm::*, control::*, frames::*, graph::*, placement::*, program::*, program_stats::*, run::*,
+    trace::*,
 };
 pub use self::{failure::*, gemm::*, task_group::*, threadpool::*, version::*};
 #[cfg(feature = "kernels")]
