@@ -155,6 +155,13 @@ bench_networks() {
         "$python" bench/networks/int8_convolutions.py "$target/release/libweir.so" "$@"
         return
     fi
+    if [ "${1:-}" = layers ]; then
+        shift
+        onednn_library || die "pip cannot bring oneDNN"
+        say "single layers: ten minutes"
+        "$python" bench/networks/layers.py "$target/release/libweir.so" "$onednn" "$@"
+        return
+    fi
     networks_download || die "pip cannot bring the networks"
     say "networks: a few minutes"
     "$python" bench/networks/networks.py "$target/release/libweir.so" "$networks_wheel" "$@"

@@ -29,6 +29,14 @@ networks_download() {
         "$python" -m pip download --quiet --no-deps --dest "$build/networks" rapidocr-onnxruntime==1.4.4
 }
 
+# After networks_python. Sets $onednn to the library. Its newer wheels go through SYCL.
+onednn_library() {
+    onednn=$build/networks/onednn/onednn_cpu_gomp-2023.2.0.data/data/lib/libdnnl.so.3
+    [ ! -e "$onednn" ] || return 0
+    "$python" -m pip download --quiet --no-deps --dest "$build/networks" onednn-cpu-gomp==2023.2.0 &&
+        "$python" -m zipfile -e "$build"/networks/onednn_cpu_gomp-*.whl "$build/networks/onednn"
+}
+
 # Makes build/ocr/ocr.weir, unless it is there and newer than what makes it. Fails if pip cannot bring what it needs.
 ocr_networks() {
     ocr_file=$build/ocr/ocr.weir
