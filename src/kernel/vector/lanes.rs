@@ -54,6 +54,10 @@ pub trait Vector: SimdNumber {
     unsafe fn evens(self, next: Self) -> Self;
     /// Every second lane of this one and the next, from the second on.
     unsafe fn odds(self, next: Self) -> Self;
+    /// Each lane's predecessor; `first` in the first lane.
+    unsafe fn after(self, first: f32) -> Self;
+    /// Each lane's successor; `last` in the last lane.
+    unsafe fn before(self, last: f32) -> Self;
 }
 
 /// A vector register whose lanes can be reduced to one number.
@@ -196,6 +200,11 @@ mod sse2 {
             }
             fn evens(self: V, next: V) -> V { _mm_shuffle_ps::<0x88>(self, next) }
             fn odds(self: V, next: V) -> V { _mm_shuffle_ps::<0xDD>(self, next) }
+            fn after(self: V, first: f32) -> V { _mm_move_ss(_mm_shuffle_ps::<0x90>(self, self), _mm_set_ss(first)) }
+            fn before(self: V, last: f32) -> V {{
+                let lanes = _mm_move_ss(self, _mm_set_ss(last));
+                _mm_shuffle_ps::<0x39>(lanes, lanes)
+            }}
         }
     }
 }
@@ -311,6 +320,14 @@ pub mod four {
         #[inline(always)]
         unsafe fn odds(self, next: Four) -> Four {
             Four([self.0[1], self.0[3], next.0[1], next.0[3]])
+        }
+        #[inline(always)]
+        unsafe fn after(self, first: f32) -> Four {
+            Four([first, self.0[0], self.0[1], self.0[2]])
+        }
+        #[inline(always)]
+        unsafe fn before(self, last: f32) -> Four {
+            Four([self.0[1], self.0[2], self.0[3], last])
         }
     }
 }
@@ -444,6 +461,18 @@ mod avx2 {
                     _mm256_shuffle_ps::<0xDD>(self, next),
                 )))
             }
+            fn after(self: V, first: f32) -> V {
+                _mm256_blend_ps::<0x01>(
+                    _mm256_permutevar8x32_ps(self, _mm256_setr_epi32(0, 0, 1, 2, 3, 4, 5, 6)),
+                    _mm256_set1_ps(first),
+                )
+            }
+            fn before(self: V, last: f32) -> V {
+                _mm256_blend_ps::<0x80>(
+                    _mm256_permutevar8x32_ps(self, _mm256_setr_epi32(1, 2, 3, 4, 5, 6, 7, 7)),
+                    _mm256_set1_ps(last),
+                )
+            }
         }
     }
 
@@ -536,6 +565,14 @@ mod avx512 {
             fn odds(self: V, next: V) -> V {{
                 let places = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
                 _mm512_permutex2var_ps(self, places, next)
+            }}
+            fn after(self: V, first: f32) -> V {{
+                let (lanes, first) = (_mm512_castps_si512(self), _mm512_castps_si512(_mm512_set1_ps(first)));
+                _mm512_castsi512_ps(_mm512_alignr_epi32::<15>(lanes, first))
+            }}
+            fn before(self: V, last: f32) -> V {{
+                let (lanes, last) = (_mm512_castps_si512(self), _mm512_castps_si512(_mm512_set1_ps(last)));
+                _mm512_castsi512_ps(_mm512_alignr_epi32::<1>(last, lanes))
             }}
         }
     }

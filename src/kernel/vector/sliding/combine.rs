@@ -1,6 +1,6 @@
 //! The operations of windows on the elements under them.
 
-use crate::kernel::vector::lanes::Vector;
+use crate::kernel::vector::lanes::SimdNumber;
 
 /// The operation on each element under a window. A weight belongs to each tap of each channel.
 pub trait Combine {
@@ -17,7 +17,7 @@ pub trait Combine {
 
     /// # Safety
     /// As of `SimdNumber`.
-    unsafe fn step<V: Vector>(sum: V, x: V, weight: impl FnOnce() -> V) -> V;
+    unsafe fn step<V: SimdNumber>(sum: V, x: V, weight: impl FnOnce() -> V) -> V;
 }
 
 /// sum + x * weight
@@ -34,7 +34,7 @@ impl Combine for Weighted {
     const WEIGHTS: bool = true;
 
     #[inline(always)]
-    unsafe fn step<V: Vector>(sum: V, x: V, weight: impl FnOnce() -> V) -> V {
+    unsafe fn step<V: SimdNumber>(sum: V, x: V, weight: impl FnOnce() -> V) -> V {
         // SAFETY: as demanded of the caller.
         unsafe { x.mul_add(weight(), sum) }
     }
@@ -46,7 +46,7 @@ impl Combine for Added {
     const DIVIDED: bool = true;
 
     #[inline(always)]
-    unsafe fn step<V: Vector>(sum: V, x: V, _: impl FnOnce() -> V) -> V {
+    unsafe fn step<V: SimdNumber>(sum: V, x: V, _: impl FnOnce() -> V) -> V {
         // SAFETY: as demanded of the caller.
         unsafe { sum.add(x) }
     }
@@ -59,7 +59,7 @@ impl Combine for Greatest {
     const IN_ANY_ORDER: bool = true;
 
     #[inline(always)]
-    unsafe fn step<V: Vector>(most: V, x: V, _: impl FnOnce() -> V) -> V {
+    unsafe fn step<V: SimdNumber>(most: V, x: V, _: impl FnOnce() -> V) -> V {
         // SAFETY: as demanded of the caller.
         unsafe { most.max_or_nan(x) }
     }
@@ -72,7 +72,7 @@ impl Combine for GreatestNumber {
     const IN_ANY_ORDER: bool = true;
 
     #[inline(always)]
-    unsafe fn step<V: Vector>(most: V, x: V, _: impl FnOnce() -> V) -> V {
+    unsafe fn step<V: SimdNumber>(most: V, x: V, _: impl FnOnce() -> V) -> V {
         // SAFETY: as demanded of the caller.
         unsafe { most.max(x) }
     }

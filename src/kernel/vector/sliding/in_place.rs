@@ -204,10 +204,13 @@ impl ImageWindows<'_> {
                     let edge = has_edge::<V>(self.across, at.column);
                     if has_two && left >= 2 * V::LANES && !edge && !has_edge::<V>(self.across, at.column + V::LANES) {
                         let source = WindowSource::<V, TAPS, STRIDE, false>::new(self.across, at.column);
+                        let plane = self.of_plane(plane);
                         if DOWN == 1 {
-                            self.of_plane(plane).stream::<V, C, TAPS, 1, STRIDE, false, 2>(&source, &at);
+                            plane.stream::<V, C, TAPS, 1, STRIDE, false, 2>(&source, &at);
+                        } else if C::IN_ANY_ORDER && (TAPS, STRIDE) == (3, 2) {
+                            plane.down_first::<V, C, TAPS, STRIDE, false, 2>(&source, &at);
                         } else {
-                            self.of_plane(plane).stream::<V, C, TAPS, 2, STRIDE, false, 2>(&source, &at);
+                            plane.stream::<V, C, TAPS, 2, STRIDE, false, 2>(&source, &at);
                         }
                         column += 2 * V::LANES;
                         continue;
@@ -265,6 +268,9 @@ impl ImageWindows<'_> {
             match DOWN {
                 0 => plane.row_by_row::<V, C, TAPS, STRIDE, EDGE>(source, at, (self.down.taps, self.down.stride)),
                 1 => plane.stream::<V, C, TAPS, 1, STRIDE, EDGE, 1>(source, at),
+                _ if C::IN_ANY_ORDER && (TAPS, STRIDE) == (3, 2) => {
+                    plane.down_first::<V, C, TAPS, STRIDE, EDGE, 1>(source, at);
+                }
                 _ => plane.stream::<V, C, TAPS, 2, STRIDE, EDGE, 1>(source, at),
             }
         }

@@ -110,6 +110,52 @@ impl WindowPlane {
         }
     }
 
+    /// As `stream`, under windows of three rows and columns, two apart, whose elements may be combined in any order:
+    /// first with those below them, so that a row of windows sorts one row of elements by their taps.
+    ///
+    /// # Safety
+    /// As of `stream`.
+    #[inline(always)]
+    pub unsafe fn down_first<
+        V: Vector,
+        C: Combine,
+        const TAPS: usize,
+        const STRIDE: usize,
+        const EDGE: bool,
+        const COUNT: usize,
+    >(
+        &self,
+        source: &WindowSource<V, TAPS, STRIDE, EDGE>,
+        at: &TilePlace,
+    ) {
+        let lines = self.lines;
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            let mut above = source.runs::<COUNT>(lines.at(2 * at.rows.start), C::BEYOND);
+            for row in at.rows.clone() {
+                let mut most = above;
+                for below in 1..TAPS {
+                    above = source.runs::<COUNT>(lines.at(2 * row + below), C::BEYOND);
+                    for register in 0..COUNT {
+                        let (most, next) = (&mut most[register], &above[register]);
+                        for half in 0..2 {
+                            let x = next.registers[half];
+                            most.registers[half] = C::step(most.registers[half], x, || x);
+                        }
+                        most.first = C::step(most.first, next.first, || next.first);
+                    }
+                }
+                for (register, most) in most.iter().enumerate() {
+                    let mut x = most.under();
+                    for tap in 1..TAPS {
+                        x[0] = C::step(x[0], x[tap], || x[0]);
+                    }
+                    self.store::<V, C>(x[0], row, at, at.column + register * V::LANES);
+                }
+            }
+        }
+    }
+
     /// One row of windows after the other, of `taps` rows of elements, `stride` apart.
     ///
     /// # Safety

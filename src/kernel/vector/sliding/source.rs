@@ -1,7 +1,8 @@
 //! The elements under a register of windows, read from the image in place.
 //!
-//! A register holds neighbouring windows of a row; with a stride of two, every second one of two registers of elements.
-//! The lanes beyond the ends of a row are masked.
+//! A register holds the elements under one tap of neighbouring windows of a row. With a stride of two these are every
+//! second one of two registers of elements, which makes two taps; the other taps have the same ones a lane further, and
+//! one that is loaded by itself. The lanes beyond the ends of a row are masked.
 
 use crate::kernel::vector::lanes::Vector;
 use crate::kernel::vector::window::Axis;
@@ -31,15 +32,15 @@ pub struct WindowSource<V: Vector, const TAPS: usize, const STRIDE: usize, const
     begin: isize,
     /// The lanes with elements, by taps and registers.
     inside: [[V::Mask; 2]; TAPS],
+    /// Elements of a row.
+    input: usize,
 }
 
 /// Whether a register of windows reads elements beyond the ends of a row.
 #[inline(always)]
 pub fn has_edge<V: Vector>(across: &Axis, column: usize) -> bool {
     let (at, before) = (column * across.stride, across.before);
-    // Elements are taken in pairs if every second one of them is under a tap.
-    let last = if across.stride == 1 { across.taps - 1 } else { (across.taps - 1) & !1 };
-    at < before || at - before + last + across.stride * V::LANES > across.input
+    at < before || at - before + across.taps - across.stride + across.stride * V::LANES > across.input
 }
 
 impl<V: Vector, const TAPS: usize, const STRIDE: usize, const EDGE: bool> WindowSource<V, TAPS, STRIDE, EDGE> {
@@ -53,14 +54,14 @@ impl<V: Vector, const TAPS: usize, const STRIDE: usize, const EDGE: bool> Window
         unsafe {
             let mut inside = [[V::lanes(0, 0); 2]; TAPS];
             if EDGE {
-                for (tap, inside) in inside.iter_mut().enumerate().step_by(STRIDE) {
+                for (tap, inside) in inside.iter_mut().enumerate() {
                     for (half, inside) in inside.iter_mut().enumerate().take(STRIDE) {
                         let at = begin + (tap + half * V::LANES) as isize;
                         *inside = V::lanes(lane(0, at), lane(across.input, at));
                     }
                 }
             }
-            WindowSource { begin, inside }
+            WindowSource { begin, inside, input: across.input }
         }
     }
 
@@ -75,6 +76,17 @@ impl<V: Vector, const TAPS: usize, const STRIDE: usize, const EDGE: bool> Window
         unsafe { if EDGE { V::load_lanes(from, self.inside[tap][half], beyond) } else { V::load(from) } }
     }
 
+    /// One element.
+    ///
+    /// # Safety
+    /// `line` is a row of elements.
+    #[inline(always)]
+    unsafe fn element(&self, line: *const f32, at: usize, beyond: f32) -> f32 {
+        let at = self.begin.wrapping_add_unsigned(at);
+        // SAFETY: as demanded of the caller; without edges it is under a window.
+        if !EDGE || (at as usize) < self.input { unsafe { *line.offset(at) } } else { beyond }
+    }
+
     /// The elements of all taps.
     ///
     /// # Safety
@@ -83,18 +95,99 @@ impl<V: Vector, const TAPS: usize, const STRIDE: usize, const EDGE: bool> Window
     pub unsafe fn under(&self, line: *const f32, beyond: f32) -> [V; TAPS] {
         // SAFETY: as demanded of the caller.
         unsafe {
-            let mut x = [V::splat(beyond); TAPS];
-            for tap in (0..TAPS).step_by(STRIDE) {
-                let first = self.load(line, tap, 0, beyond);
-                if STRIDE == 1 {
-                    x[tap] = first;
-                    continue;
+            if STRIDE == 1 {
+                let mut x = [V::splat(beyond); TAPS];
+                for (tap, x) in x.iter_mut().enumerate() {
+                    *x = self.load(line, tap, 0, beyond);
                 }
-                let second = self.load(line, tap, 1, beyond);
-                x[tap] = first.evens(second);
-                if tap + 1 < TAPS {
-                    x[tap + 1] = first.odds(second);
+                return x;
+            }
+            self.run(line, beyond).under()
+        }
+    }
+
+    /// The elements under a register of windows two columns apart.
+    ///
+    /// # Safety
+    /// As of `load`.
+    #[inline(always)]
+    pub unsafe fn run(&self, line: *const f32, beyond: f32) -> ElementRun<V, TAPS> {
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            let mut run = ElementRun::splat(beyond);
+            run.registers = [self.load(line, TAPS % 2, 0, beyond), self.load(line, TAPS % 2, 1, beyond)];
+            if TAPS > 2 {
+                run.first = self.element(line, 0, beyond);
+            }
+            if TAPS > 3 {
+                let behind = TAPS % 2 + 2 * V::LANES;
+                run.last = [self.element(line, behind, beyond), self.element(line, behind + 1, beyond)];
+            }
+            run
+        }
+    }
+
+    /// Those under some registers of windows; nothing but `beyond` where there is no row.
+    ///
+    /// # Safety
+    /// As of `load`.
+    #[inline(always)]
+    pub unsafe fn runs<const COUNT: usize>(
+        &self,
+        line: Option<*const f32>,
+        beyond: f32,
+    ) -> [ElementRun<V, TAPS>; COUNT] {
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            let mut runs = [ElementRun::splat(beyond); COUNT];
+            if let Some(line) = line {
+                for (register, run) in runs.iter_mut().enumerate() {
+                    *run = self.run(line.wrapping_add(register * STRIDE * V::LANES), beyond);
                 }
+            }
+            runs
+        }
+    }
+}
+
+/// Neighbouring elements of a row, which are under windows two columns apart: two registers, and those before and
+/// behind them that the number of taps asks for.
+#[derive(Clone, Copy)]
+pub struct ElementRun<V: Vector, const TAPS: usize> {
+    pub registers: [V; 2],
+    pub first: f32,
+    last: [f32; 2],
+}
+
+impl<V: Vector, const TAPS: usize> ElementRun<V, TAPS> {
+    /// Nothing but `beyond`.
+    ///
+    /// # Safety
+    /// The processor has the instructions of V.
+    #[inline(always)]
+    pub unsafe fn splat(beyond: f32) -> Self {
+        // SAFETY: as demanded of the caller.
+        ElementRun { registers: unsafe { [V::splat(beyond); 2] }, first: beyond, last: [beyond; 2] }
+    }
+
+    /// By taps.
+    ///
+    /// # Safety
+    /// The processor has the instructions of V.
+    #[inline(always)]
+    pub unsafe fn under(&self) -> [V; TAPS] {
+        let (pair, [first, second]) = (TAPS % 2, self.registers);
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            let (evens, odds) = (first.evens(second), first.odds(second));
+            let mut x = [evens; TAPS];
+            x[pair + 1] = odds;
+            if TAPS > 2 {
+                x[0] = odds.after(self.first);
+            }
+            if TAPS > 3 {
+                x[3] = evens.before(self.last[0]);
+                x[4] = odds.before(self.last[1]);
             }
             x
         }
