@@ -195,6 +195,8 @@ def main():
                 cells = " | ".join(f"{other * 1e3:.1f}" for other in others)
                 rate = layer.operations() / weir / 1e6
                 print(f"| {name} | {weir * 1e3:.1f} | {rate:.1f} | {cells} | {ratio:.2f} |", flush=True)
+    if not ratios:
+        sys.exit(f"no layer's name has any of: {settings.layers}")
     dense = [ratio for family in ("resnet50", "mobilenet", "inception") for ratio in ratios.get(family, [])]
     for kind, found in {"convolutions": dense, **ratios}.items():
         if found:
