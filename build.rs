@@ -1,5 +1,5 @@
-//! Generates the headers in `include` from `src/abi`, `src/ops` and `src/ffi`, and the functions that create kernels
-//! from `src/ops` (`book`); compresses the modules of CUDA kernels.
+//! Generates the functions that create kernels from `src/ops` and, with the feature `headers`, the headers in `include`
+//! from `src/abi`, `src/ops` and `src/ffi` (`book`); compresses the modules of CUDA kernels.
 //!
 //! A header is written when it differs from the one that is there; with WEIR_HEADER_CHECK=1 (tests, packaging) a
 //! difference is an error instead.
@@ -10,11 +10,13 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// Whether a stale header is an error.
+#[cfg(feature = "headers")]
 fn checking() -> bool {
     env::var_os("WEIR_HEADER_CHECK").is_some_and(|v| v != "0")
 }
 
 /// How cargo is told of what is wrong with the headers.
+#[cfg(feature = "headers")]
 fn level() -> &'static str {
     if checking() { "error" } else { "warning" }
 }
@@ -32,6 +34,7 @@ fn main() {
     for (file, text) in [("operators.rs", creators)].into_iter().chain(left_out) {
         fs::write(work.join(file), text).expect("OUT_DIR can be written");
     }
+    #[cfg(feature = "headers")]
     if let Err(error) = headers(&root, &operators, &work) {
         // A syntax error in a source is rustc's to report.
         println!("cargo::{}=the headers were not generated: {error}", level());
@@ -57,8 +60,9 @@ fn compress_modules(root: &Path) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Writes the headers and their kin where they are kept, if they differ from what is there.
+#[cfg(feature = "headers")]
 fn headers(root: &Path, operators: &[book::operators::Operator], work: &Path) -> book::Result<()> {
-    let made = book::make(root, operators, work)?;
+    let made = book::headers::make(root, operators, work)?;
     let shown = if checking() { made.complaints.len() } else { 3 };
     for complaint in made.complaints.iter().take(shown) {
         println!("cargo::{}={complaint}", level());

@@ -2,11 +2,11 @@
 //! C++, and the table of the reference.
 
 use super::Result;
-use super::c::wrapped;
 use std::fs;
 use std::path::Path;
 
 /// An operator's row in `operators!`, and the comments of its file.
+#[cfg_attr(not(feature = "headers"), expect(dead_code, reason = "the lists are made with the headers"))]
 pub struct Operator {
     /// The file, and what stands after weir_kernel_create_.
     pub file: String,
@@ -93,6 +93,7 @@ pub unsafe extern \"C\" fn weir_kernel_create_{file}(
 }
 
 /// Files in the tree that list the operators, and their texts.
+#[cfg(feature = "headers")]
 pub fn lists(operators: &[Operator]) -> [(&'static str, String); 2] {
     let rows = operators.iter().map(|operator| format!("    X({}, {})", operator.file, u32::from(operator.takes_null)));
     let list = format!(
@@ -117,4 +118,21 @@ pub fn lists(operators: &[Operator]) -> [(&'static str, String); 2] {
         table += &format!("| `{}` | {text} |\n", operator.file);
     }
     [("include/weir/operators.h", list), ("docs/operators.md", table)]
+}
+
+/// Breaks text at spaces.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.len() - 1;
+        if !lines[last].is_empty() && lines[last].len() + 1 + word.len() > width {
+            lines.push(word.to_owned());
+        } else {
+            if !lines[last].is_empty() {
+                lines[last].push(' ');
+            }
+            lines[last].push_str(word);
+        }
+    }
+    lines
 }

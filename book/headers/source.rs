@@ -1,6 +1,6 @@
 //! The parts of the headers: the pages and chapters of `book.md`, and the items of the sources that belong to them.
 
-use super::Result;
+use crate::book::Result;
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! `weir_cdef.h`: all headers as one text for parsers without a preprocessor (LuaJIT's ffi.cdef, cffi), and
 //! `weir_testing_cdef.h`: the same for the header of libweir_testing.
 
-use super::Result;
 use super::source::Book;
+use crate::book::Result;
 
 /// The header of the library beside libweir.
 pub const TESTING: &str = "weir/testing.h";

@@ -1,10 +1,11 @@
 //! `weir_api.json`: what the headers declare, for programs that make bindings or check something for all functions.
 
+use super::c;
 use super::contract::{self, Contract, is_builder, parameters};
 use super::json::Json;
 use super::layout::Types;
 use super::source::{Book, docs};
-use super::{Result, c};
+use crate::book::Result;
 use syn::{Attribute, Item, ItemFn, ItemStruct, Type, TypeBareFn};
 
 /// The version in which all that says nothing else came.

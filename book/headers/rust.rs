@@ -1,9 +1,8 @@
 //! The operators for the crate `weir`: of each struct of C one of Rust, with flags as truth values, numbers of enums as
 //! enums, and arrays with a length as slices.
 
-use super::Result;
-use super::c::wrapped;
-use super::operators::Operator;
+use crate::book::Result;
+use crate::book::operators::{Operator, wrapped};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

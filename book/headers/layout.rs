@@ -1,7 +1,8 @@
 //! Sizes and offsets of the structs on x86-64 (LP64), and the values of enumerators.
 
+use super::c;
 use super::source::{Book, docs, name};
-use super::{Result, c};
+use crate::book::Result;
 use std::collections::HashMap;
 use syn::{Expr, Item, ItemEnum, ItemStruct, Lit, Type, UnOp};
 

@@ -3,23 +3,6 @@
 use std::collections::BTreeSet;
 use syn::{GenericArgument, Item, PathArguments, ReturnType, Type, TypeBareFn, TypePath};
 
-/// Breaks text at spaces.
-pub fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let last = lines.len() - 1;
-        if !lines[last].is_empty() && lines[last].len() + 1 + word.len() > width {
-            lines.push(word.to_owned());
-        } else {
-            if !lines[last].is_empty() {
-                lines[last].push(' ');
-            }
-            lines[last].push_str(word);
-        }
-    }
-    lines
-}
-
 /// A declaration of `name`; of an abstract type if it is empty.
 pub fn declaration(ty: &Type, name: &str) -> String {
     declared(ty, false, name.to_owned()).trim_end().to_owned()

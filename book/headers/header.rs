@@ -1,7 +1,9 @@
 //! The headers in C. cbindgen declares the items of each chapter; pages, banners and includes are put around them.
 
+use super::c;
 use super::source::{Book, Chapter, Header, name};
-use super::{Result, c};
+use crate::book::Result;
+use crate::book::operators::wrapped;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::Path;
@@ -96,7 +98,7 @@ fn map(book: &Book) -> Vec<String> {
     let mut lines = Vec::new();
     for header in &book.headers {
         let chapters: Vec<_> = header.chapters.iter().map(|chapter| chapter.title.to_lowercase()).collect();
-        let mut listed = c::wrapped(&chapters.join(", "), WIDTH - 28).into_iter();
+        let mut listed = wrapped(&chapters.join(", "), WIDTH - 28).into_iter();
         lines.push(format!("    {:<20} {}", header.name, listed.next().unwrap_or_default()));
         lines.extend(listed.map(|line| format!("    {:<20} {line}", "")));
     }
@@ -109,7 +111,7 @@ fn banner(chapter: &Chapter) -> String {
         if !text.ends_with("--\n") {
             text += " *\n";
         }
-        for line in c::wrapped(paragraph, WIDTH - 3) {
+        for line in wrapped(paragraph, WIDTH - 3) {
             text += &format!(" * {line}\n");
         }
     }
