@@ -23,9 +23,14 @@ pub(super) fn guard(function: &'static str, body: impl FnOnce() -> Result<()>) -
     };
     let result = catch_unwind(AssertUnwindSafe(checked));
     release_ended_pools();
+    if let Ok(Ok(())) = result { 0 } else { failed(function, result) }
+}
+
+/// Once for all bodies, of which there are hundreds.
+#[cold]
+fn failed(function: &'static str, result: std::thread::Result<Result<()>>) -> weir_status {
     match result {
-        Ok(Ok(())) => 0,
-        Ok(Err(error)) => fail(function, &error),
+        Ok(result) => result.map_or_else(|error| fail(function, &error), |()| 0),
         Err(payload) => fail(function, &panicked(payload)),
     }
 }
@@ -50,12 +55,15 @@ pub(super) fn guard_value<T>(fallback: T, body: impl FnOnce() -> T) -> T {
 /// objects released inside a plug-in's callback.
 #[inline]
 pub(super) fn release_ended_pools() {
-    if any_buried() {
-        let _ = catch_unwind(release_buried);
+    if any_buried() || plugin::any_buried() {
+        release_all_buried();
     }
-    if plugin::any_buried() {
-        let _ = catch_unwind(plugin::release_buried);
-    }
+}
+
+#[cold]
+fn release_all_buried() {
+    let _ = catch_unwind(release_buried);
+    let _ = catch_unwind(plugin::release_buried);
 }
 
 /// Keeps the message for weir_last_error_message and gives the code.

@@ -15,6 +15,19 @@ pub(super) unsafe trait Versioned: Copy {
 /// A size beyond which a struct_size is taken for garbage rather than for a newer header.
 const ABSURD: usize = 4096;
 
+/// What this version knows of a struct. The work is done on bytes, once for all types.
+struct Known {
+    size: usize,
+    first_size: usize,
+    align: usize,
+}
+
+impl Known {
+    const fn of<T: Versioned>() -> Known {
+        Known { size: size_of::<T>(), first_size: T::FIRST_SIZE, align: align_of::<T>() }
+    }
+}
+
 /// Copies the first `struct_size` bytes that both sides know; the rest reads as zero. Bytes that only the caller knows
 /// must be zero, so that no request is silently ignored.
 ///
@@ -28,23 +41,12 @@ pub(super) unsafe fn read<T: Versioned>(ptr: *const T, argument: &str) -> Result
         // SAFETY: as above.
         return Ok(unsafe { ptr.read() });
     }
-    // SAFETY: as demanded of the caller.
-    let size = unsafe { check_size(ptr, argument) }?;
-    let known = size.min(size_of::<T>());
     let mut value = MaybeUninit::<T>::zeroed();
-    // SAFETY: `known` bytes are readable at ptr and writable in value; the zero tail is valid for T (trait contract).
-    let value = unsafe {
-        std::ptr::copy_nonoverlapping(ptr.cast::<u8>(), value.as_mut_ptr().cast::<u8>(), known);
-        value.assume_init()
-    };
-    // SAFETY: the caller vouches for `size` readable bytes.
-    let tail = unsafe { std::slice::from_raw_parts(ptr.cast::<u8>().add(known), size - known) };
-    if tail.iter().any(|&byte| byte != 0) {
-        return Err(Error::invalid(format!(
-            "{argument} sets members that this version of weir does not know (struct_size {size}, known {known})"
-        )));
+    // SAFETY: as demanded of the caller; the value has room for a T, and the zero tail is valid (trait contract).
+    unsafe {
+        copy_in(ptr.cast(), value.as_mut_ptr().cast(), &Known::of::<T>(), argument)?;
+        Ok(value.assume_init())
     }
-    Ok(value)
 }
 
 /// As `read`, with NULL for "all default".
@@ -97,17 +99,8 @@ pub(super) unsafe fn read_or_zero<T: Versioned>(ptr: *const T, argument: &str) -
 /// # Safety
 /// `ptr` is NULL or points to `struct_size` writable bytes.
 pub(super) unsafe fn write<T: Versioned>(ptr: *mut T, value: &T, argument: &str) -> Result<()> {
-    // SAFETY: as demanded of the caller.
-    let size = unsafe { check_size(ptr.cast_const(), argument) }?;
-    let known = size.min(size_of::<T>());
-    let head = size_of::<usize>();
-    // SAFETY: both sides have `known` bytes, and known >= FIRST_SIZE >= head.
-    unsafe {
-        let from = std::ptr::from_ref(value).cast::<u8>().add(head);
-        std::ptr::copy_nonoverlapping(from, ptr.cast::<u8>().add(head), known - head);
-        std::ptr::write_bytes(ptr.cast::<u8>().add(known), 0, size - known);
-    }
-    Ok(())
+    // SAFETY: as demanded of the caller; a T has as many bytes.
+    unsafe { copy_out(std::ptr::from_ref(value).cast(), ptr.cast(), &Known::of::<T>(), argument) }
 }
 
 /// As `write`, for an array: struct_size of the first element is that of all, and is stored into each filled element.
@@ -116,7 +109,7 @@ pub(super) unsafe fn write<T: Versioned>(ptr: *mut T, value: &T, argument: &str)
 /// `ptr` is NULL or points to `values.len()` elements of the first one's `struct_size` writable bytes.
 pub(super) unsafe fn write_array<T: Versioned>(ptr: *mut T, values: &[T], argument: &str) -> Result<()> {
     // SAFETY: as demanded of the caller.
-    let size = unsafe { check_size(ptr.cast_const(), argument) }?;
+    let size = unsafe { check_size(ptr.cast(), &Known::of::<T>(), argument) }?;
     if !size.is_multiple_of(align_of::<T>()) {
         return Err(Error::invalid(format!("{argument}->struct_size is {size}, which no array element can have")));
     }
@@ -132,21 +125,54 @@ pub(super) unsafe fn write_array<T: Versioned>(ptr: *mut T, values: &[T], argume
 }
 
 /// # Safety
+/// As `read`, and `to` points to as many writable bytes as the struct is known to have, which are zero.
+unsafe fn copy_in(ptr: *const u8, to: *mut u8, known: &Known, argument: &str) -> Result<()> {
+    // SAFETY: as demanded of the caller.
+    let size = unsafe { check_size(ptr, known, argument) }?;
+    let both = size.min(known.size);
+    // SAFETY: the caller vouches for `size` readable bytes, and for the known ones at `to`.
+    let tail = unsafe {
+        std::ptr::copy_nonoverlapping(ptr, to, both);
+        std::slice::from_raw_parts(ptr.add(both), size - both)
+    };
+    if tail.iter().any(|&byte| byte != 0) {
+        return Err(Error::invalid(format!(
+            "{argument} sets members that this version of weir does not know (struct_size {size}, known {both})"
+        )));
+    }
+    Ok(())
+}
+
+/// # Safety
+/// As `write`, and `from` points to as many readable bytes as the struct is known to have.
+unsafe fn copy_out(from: *const u8, ptr: *mut u8, known: &Known, argument: &str) -> Result<()> {
+    // SAFETY: as demanded of the caller.
+    let size = unsafe { check_size(ptr, known, argument) }?;
+    let both = size.min(known.size);
+    let head = size_of::<usize>();
+    // SAFETY: both sides have as many bytes, and no fewer than the first size, which is no less than the head.
+    unsafe {
+        std::ptr::copy_nonoverlapping(from.add(head), ptr.add(head), both - head);
+        std::ptr::write_bytes(ptr.add(both), 0, size - both);
+    }
+    Ok(())
+}
+
+/// # Safety
 /// `ptr` is NULL or points to at least a readable size_t.
-unsafe fn check_size<T: Versioned>(ptr: *const T, argument: &str) -> Result<usize> {
+unsafe fn check_size(ptr: *const u8, known: &Known, argument: &str) -> Result<usize> {
     if ptr.is_null() {
         return Err(Error::null(argument));
     }
-    if !ptr.is_aligned() {
+    if !ptr.addr().is_multiple_of(known.align) {
         return Err(Error::invalid(format!("{argument} is not aligned")));
     }
     // SAFETY: every versioned struct starts with its size_t size.
     let size = unsafe { ptr.cast::<usize>().read() };
-    if size < T::FIRST_SIZE || size > ABSURD {
+    if size < known.first_size || size > ABSURD {
         return Err(Error::invalid(format!(
             "{argument}->struct_size is {size}, expected {} (at least {})",
-            size_of::<T>(),
-            T::FIRST_SIZE
+            known.size, known.first_size
         )));
     }
     Ok(size)
