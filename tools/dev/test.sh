@@ -232,9 +232,11 @@ build_loom() {
     RUSTFLAGS="--cfg loom" cargo $loom --no-run
 }
 
+# One at a time: loom maps and unmaps a stack for each thread of each order that it tries, and in a process with threads
+# of its own that takes twice the processor time of all the rest.
 run_loom() {
     # shellcheck disable=SC2086 # several words
-    RUSTFLAGS="--cfg loom" cargo $loom models
+    RUSTFLAGS="--cfg loom" cargo $loom models -- --test-threads=1
 }
 
 # The library with and without features, which look alike to the dynamic linker. With --target they lie elsewhere than
