@@ -90,9 +90,9 @@ static inline int is_slow(void) {
     return size != NULL && strcmp(size, "small") == 0;
 }
 
-/* `n` rounds, or a twentieth of them on a slow machine. */
+/* `n` rounds, or a fiftieth of them on a slow machine, but two where there are many. */
 static inline int scale(int n) {
-    return !is_slow() ? n : n < 20 ? 1 : n / 20;
+    return !is_slow() ? n : n < 40 ? 1 : n < 100 ? 2 : n / 50;
 }
 
 /* Whether this program was built with AddressSanitizer or ThreadSanitizer. */

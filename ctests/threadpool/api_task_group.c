@@ -337,14 +337,14 @@ static void without_memory(void) {
     CHECK_OK(weir_task_group_spawn(group, count_task, &c, NULL));
     CHECK_OK(weir_task_group_synchronize(group));
     const uint64_t before = runtime_info().allocations;
-    for (int round = 0; round < 100; round++) {
+    for (int round = 0; round < scale(100); round++) {
         weir_task_group *inner = make_group(NULL);
         for (int i = 0; i < 300; i++) CHECK_OK(weir_task_group_spawn(inner, count_task, &c, NULL));
         CHECK_OK(weir_task_group_synchronize(inner));
         weir_task_group_release(inner);
     }
     CHECK_EQ(runtime_info().allocations, before);
-    CHECK_EQ(c.ran, 30001);
+    CHECK_EQ(c.ran, 300 * scale(100) + 1);
     weir_task_group_release(group);
 }
 
