@@ -6,7 +6,9 @@
 
 mod book;
 
-use std::path::{Path, PathBuf};
+#[cfg(any(feature = "cuda", feature = "headers"))]
+use std::path::Path;
+use std::path::PathBuf;
 use std::{env, fs};
 
 /// Whether a stale header is an error.

@@ -85,6 +85,7 @@ static void test_scope(weir_stream **streams) {
 
 typedef struct work {
     weir_stream *stream;
+    gate *gate;
 } work;
 
 static int32_t nap(void *arg) {
@@ -97,17 +98,23 @@ static int32_t queue_a_nap(void *arg) {
     return weir_enqueue_task(((work *)arg)->stream, nap, NULL, NULL);
 }
 
+static int32_t queue_a_gate(void *arg) {
+    return weir_enqueue_task(((work *)arg)->stream, pass_gate, ((work *)arg)->gate, NULL);
+}
+
 static void test_time(weir_stream **streams) {
     uint64_t times[4] = {0};
-    work w = {streams[0]};
+    gate g = {0};
+    work w = {streams[0], &g};
     CHECK_OK(weir_time_ns(streams[0], queue_a_nap, &w, 4, times));
     for (int i = 0; i < 4; i++) CHECK(times[i] >= 3000000);
     CHECK_OK(weir_time_ns(NULL, queue_a_nap, &w, 1, times));
     CHECK(times[0] >= 3000000);
     /* Another stream's work: no time without waiting for it. */
     uint64_t left = 77;
-    CHECK_CODE(weir_time_ns(streams[1], queue_a_nap, &w, 1, &left), WEIR_FAILED_PRECONDITION, "work was queued on stream 's0' meanwhile");
+    CHECK_CODE(weir_time_ns(streams[1], queue_a_gate, &w, 1, &left), WEIR_FAILED_PRECONDITION, "work was queued on stream 's0' meanwhile");
     CHECK_EQ(left, 77);
+    open_gate(&g);
     CHECK_CODE(weir_time_ns(streams[1], fail_with_data_loss, NULL, 1, &left), WEIR_DATA_LOSS, "fn failed with DATA_LOSS");
     CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
 }
