@@ -16,7 +16,7 @@ if(WEIR_SANITIZE STREQUAL "thread")
     set(testing "")
     add_subdirectory(thread_sanitizer)
 elseif(WEIR_SANITIZE)
-    # Optimised, what is instrumented takes half as long again to compile, and the tests run no shorter.
+    # Optimised, what is instrumented takes longer to compile than the tests then save.
     set(test_optimization "$<IF:$<CONFIG:Debug>,-g,-O0;-g1>")
     list(JOIN WEIR_SANITIZE "," sanitizers)
     set(sanitize "-fsanitize=${sanitizers}" -fno-sanitize-recover=all)
