@@ -15,7 +15,7 @@ pub(super) unsafe trait Versioned: Copy {
 /// A size beyond which a struct_size is taken for garbage rather than for a newer header.
 const ABSURD: usize = 4096;
 
-/// What this version knows of a struct. The work is done on bytes, once for all types.
+/// Size and alignment of a struct, as this version knows it. The work is done on bytes, once for all types.
 struct Known {
     size: usize,
     first_size: usize,
