@@ -90,7 +90,7 @@ static inline int is_slow(void) {
     return size != NULL && strcmp(size, "small") == 0;
 }
 
-/* `n` rounds, or a fiftieth of them on a slow machine, but two where there are many. */
+/* `n` rounds, or a fiftieth of them on a slow machine, and at least two of 40 or more. */
 static inline int scale(int n) {
     return !is_slow() ? n : n < 40 ? 1 : n < 100 ? 2 : n / 50;
 }

@@ -159,7 +159,7 @@ test_all() {
     need_components
     mkdir -p "$build"
     log=$build/test.log
-    # A header that is not the one the sources make is an error in each of the builds below.
+    # A header that is not the one the sources make is an error in the builds of the workspace below.
     WEIR_HEADER_CHECK=1
     export WEIR_HEADER_CHECK
 
