@@ -4,13 +4,16 @@
 
 use super::drain::ThreadRole;
 use super::queue::{DeviceQueue, Items, Mode, Queue, QueueItem, QueueWork};
-use crate::base::time::Deadline;
 use crate::base::{Error, Result};
 use crate::sync::{DrainGuard, ambient};
 use std::sync::Arc;
+use std::time::Duration;
 
-/// How long a capture waits for another thread that drains.
-const PATIENCE_NS: u64 = 1_000_000_000;
+/// How often a capture looks whether another thread still drains: at once, then after naps. A count of naps, not a
+/// time: a process that stands still, with its machine or for a debugger, does not become impatient by that.
+const LOOKS: u32 = 100;
+const NAPS: u32 = 1000;
+const NAP: Duration = Duration::from_millis(1);
 
 /// The host's capture holds this.
 struct CapturedWork(Option<Arc<dyn QueueWork>>);
@@ -151,9 +154,8 @@ impl Queue {
 
     /// The drain lock, if all earlier items were issued. Another thread may be about to release it.
     fn hold_in_capture(self: &Arc<Self>, device_queue: &DeviceQueue) -> Option<DrainGuard<'_, Items>> {
-        let deadline = Deadline::after(PATIENCE_NS);
         let is_at_host = || device_queue.is_at_host() || ambient::within(ambient::ActiveWork::Queue(self.id()));
-        loop {
+        for look in 0..LOOKS + NAPS {
             match self.drain_lock().hold() {
                 Some(guard) if guard.is_empty() && self.has_no_news() => return Some(guard),
                 Some(guard) => {
@@ -164,10 +166,12 @@ impl Queue {
                     }
                     return None;
                 }
-                None if self.drain_lock().is_parked() || is_at_host() || deadline.is_past() => return None,
-                None => std::thread::yield_now(),
+                None if self.drain_lock().is_parked() || is_at_host() => return None,
+                None if look < LOOKS => std::thread::yield_now(),
+                None => std::thread::sleep(NAP),
             }
         }
+        None
     }
 
     /// Resubmits the work under this key to the device, if no item is ahead of it. False if the table has none, or it

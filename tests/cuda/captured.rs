@@ -8,6 +8,7 @@ use crate::kit::{eventually, fake, raw, with_driver};
 use crate::loops::There;
 use crate::products::{Matrix, WITH, blas, matmul};
 use std::ffi::c_void;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -475,20 +476,32 @@ fn a_wait_for_everything_leaves_out_no_other_stream() {
     });
 }
 
-/// Threads may give streams of one capture work at once.
+/// Threads may give streams of one capture work at once, however long the process stands still meanwhile.
 #[test]
-fn two_threads_may_give() {
+fn several_threads_may_give() {
     with_driver(&[], || {
         let bench = Bench::new();
         let theirs = Theirs::new(&bench.engine);
         let stream = theirs.stream();
-        let tensors = [bench.on_device().unwrap(), bench.on_device().unwrap()];
-        // As the second thread is no party to it otherwise.
+        let tensors = [(); 4].map(|()| bench.on_device().unwrap());
+        let (was_stopped, me) = (AtomicBool::new(false), std::process::id());
+        // As the other threads are no party to it otherwise.
         raw!(cuStreamBeginCapture_v2(theirs.raw, 2): Pointer, i32);
         std::thread::scope(|scope| {
             for x in &tensors {
-                scope.spawn(|| (0..500).for_each(|_| stream.enqueue_fill(x.clone(), 5).unwrap()));
+                scope.spawn(|| {
+                    loop {
+                        stream.enqueue_fill(x.clone(), 5).unwrap();
+                        if was_stopped.load(SeqCst) {
+                            break;
+                        }
+                    }
+                });
             }
+            let stop = format!("sleep 0.01; kill -STOP {me}; sleep 1.1; kill -CONT {me}; sleep 0.01");
+            let stopped = Command::new("sh").args(["-c", &stop]).status();
+            was_stopped.store(true, SeqCst);
+            assert!(stopped.unwrap().success());
         });
         let graph = theirs.end();
         theirs.launch(&graph);
