@@ -178,9 +178,9 @@ test_all() {
     check "build the loom models" build_loom
     join library
     check "the library as users get it" caught_up library
-    check "a build without CUDA, and one without engines" without_features
-    # The models compute and never wait. Tests wait for one another and for clocks: what they leave over is enough for
-    # the models, which get nothing else, so that the tests take no notice of them.
+    # The models compute and never wait, as compilers do. Tests wait for one another and for clocks: what they leave over
+    # is enough for both, which get nothing else, so that the tests take no notice of them.
+    ahead features idly without_features
     ahead loom idly run_loom
     # The library, the crate weir, PTX on the CPU, the fake CUDA driver. The oracle goes through 30,000 graphs, and the
     # built-in kernels are compared with references in all shapes, at once: what they take without being told is a part
@@ -193,6 +193,8 @@ test_all() {
         run_rust_tests "Rust tests with the pool replaced: $pool" env WEIR_TEST_POOL="$pool" \
             cargo test --locked --workspace --profile checked --test executor --test limits
     done
+    join features
+    check "a build without CUDA, and one without engines" caught_up features
     check "build the C and C++ tests" build_tests "$build/test" -DWEIR_BUILD_STATIC=ON \
         "-DWEIR_FAKE_CUDA=$beside_tests/libfake_cuda.so" \
         "-DWEIR_RAYON_MODULE=$target/checked/examples/libconformance_rayon.so"
@@ -239,24 +241,21 @@ run_loom() {
     RUSTFLAGS="--cfg loom" cargo $loom models -- --test-threads=1
 }
 
-# The library with and without features, which look alike to the dynamic linker. With --target they lie elsewhere than
-# the tests, whose library has all features. They do next to nothing and are not optimised. Each feature compiles without
-# the others that it does not ask for (the loom models have graph alone).
+# The library with and without features, which look alike to the dynamic linker, in a directory of their own: beside them
+# the tests run. They do next to nothing and are not optimised. Each feature compiles without the others that it does not
+# ask for (the loom models have graph alone).
 without_features() {
     soname="libweir.so.$(sed -n 's/^#define WEIR_VERSION_MAJOR \([0-9]*\).*/\1/p' include/weir.h).$(sed -n 's/^#define WEIR_ABI_VERSION \([0-9]*\).*/\1/p' include/weir.h)"
-    machine=$(rustc -vV | sed -n 's/^host: //p')
-    without="cargo rustc --locked --package weir-capi --lib --crate-type cdylib --profile checked --no-default-features"
-    without="$without --config profile.checked.opt-level=0 --target $machine"
-    for feature in engines kernels cuda; do
-        cargo check --locked --package weir-capi --profile checked --no-default-features --features "$feature" \
-            --target "$machine" || return 1
-    done
+    profile="--locked --package weir-capi --profile checked --no-default-features --target-dir $target/features"
+    without="cargo rustc $profile --lib --crate-type cdylib --config profile.checked.opt-level=0"
+    smaller=$target/features/checked/libweir.so
     # shellcheck disable=SC2086 # several words
-    $without --features graph,kernels &&
-        ctests/scripts/without_cuda.sh "$target/$machine/checked/libweir.so" include/weir/weir_cdef.h "$soname" \
-            "$build/cargo/release/libweir.so" &&
+    cargo check $profile --features engines && cargo check $profile --features kernels &&
+        cargo check $profile --features cuda &&
+        $without --features graph,kernels &&
+        ctests/scripts/without_cuda.sh "$smaller" include/weir/weir_cdef.h "$soname" "$build/cargo/release/libweir.so" &&
         $without &&
-        ctests/scripts/smallest.sh "$target/$machine/checked/libweir.so" include/weir/weir_cdef.h "$soname"
+        ctests/scripts/smallest.sh "$smaller" include/weir/weir_cdef.h "$soname"
 }
 
 # Says why ThreadSanitizer cannot be used here; fails if it can.
