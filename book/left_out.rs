@@ -44,9 +44,9 @@ fn functions(source: &str, feature: &str) -> String {
 /// to be done: there is no object that a release could get. Names are "".
 fn left_out(signature: &str, feature: &str) -> String {
     let name = signature.split_once("fn ").and_then(|(_, rest)| rest.split('(').next()).unwrap_or_default();
-    let body = match signature.rsplit_once(") -> ") {
+    let body = match signature.rsplit_once(')').and_then(|(_, end)| end.strip_prefix(" -> ")) {
         None => String::new(),
-        Some((_, answer)) if answer.starts_with('*') => "c\"\".as_ptr()".to_owned(),
+        Some(answer) if answer.starts_with('*') => "c\"\".as_ptr()".to_owned(),
         Some(_) => {
             let words: Vec<&str> = signature.split([' ', '(']).collect();
             let outputs: String = words.windows(3).filter_map(|three| output(three[0], three[1], three[2])).collect();

@@ -244,11 +244,12 @@ run_loom() {
 # The library with and without features, which look alike to the dynamic linker, in a directory of their own: beside them
 # the tests run. They do next to nothing and are not optimised. Each feature compiles without the others that it does not
 # ask for (the loom models have graph alone).
-without_features() {
+without_features() (
+    export CARGO_TARGET_DIR="$target/features"
     soname="libweir.so.$(sed -n 's/^#define WEIR_VERSION_MAJOR \([0-9]*\).*/\1/p' include/weir.h).$(sed -n 's/^#define WEIR_ABI_VERSION \([0-9]*\).*/\1/p' include/weir.h)"
-    profile="--locked --package weir-capi --profile checked --no-default-features --target-dir $target/features"
+    profile="--locked --package weir-capi --profile checked --no-default-features"
     without="cargo rustc $profile --lib --crate-type cdylib --config profile.checked.opt-level=0"
-    smaller=$target/features/checked/libweir.so
+    smaller=$CARGO_TARGET_DIR/checked/libweir.so
     # shellcheck disable=SC2086 # several words
     cargo check $profile --features engines && cargo check $profile --features kernels &&
         cargo check $profile --features cuda &&
@@ -256,7 +257,7 @@ without_features() {
         ctests/scripts/without_cuda.sh "$smaller" include/weir/weir_cdef.h "$soname" "$build/cargo/release/libweir.so" &&
         $without &&
         ctests/scripts/smallest.sh "$smaller" include/weir/weir_cdef.h "$soname"
-}
+)
 
 # Says why ThreadSanitizer cannot be used here; fails if it can.
 no_race_detector() {

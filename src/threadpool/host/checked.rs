@@ -219,8 +219,11 @@ mod tests {
             assert!(!pool.watched(Deadline::after(300_000_000), sleep_until));
             assert_eq!(pool.broken_clause(), None, "it is late at most");
             // A second of the clock may pass while the process stands still, and then nobody has looked.
-            let mut waits = (0..20).map(|_| pool.watched(Deadline::after(1_500_000_000), sleep_until));
-            let told = waits.find_map(|reached| if reached { None } else { pool.broken_clause() }).unwrap();
+            let wait_once_more = |_| {
+                assert!(!pool.watched(Deadline::after(1_500_000_000), sleep_until));
+                pool.broken_clause()
+            };
+            let told = (0..20).find_map(wait_once_more).unwrap();
             assert!(told.starts_with("H9: a wait has slept for 1 s, and the pool has begun none of 1 calls"), "{told}");
             assert_eq!(told.contains("neither in_parallel nor thread_index"), missing, "{told}");
             assert!(pool.intact().is_ok(), "no clause is broken");
