@@ -59,7 +59,11 @@ fn windows(strides: [i64; 2], begin: i64, end: i64) -> Windows {
 fn depthwise(channels: i64, [height, width]: [i64; 2], taps: i64, strides: [i64; 2], activation: Activation) {
     let windows = windows(strides, taps / 2, taps / 2);
     let kernel = Builtin::new(Conv { windows, groups: channels, bias: true, sum: false, activation });
-    let function = if activation == Activation::NONE { "" } else { " hardswish" };
+    let function = match activation {
+        Activation::NONE => "",
+        Activation::RELU => " relu",
+        _ => " hardswish",
+    };
     let name = format!("depthwise {taps} x {taps} {channels} x {height} x {width}, stride {strides:?}{function}");
     let dims = [vec![1, channels, height, width], vec![channels, 1, taps, taps], vec![channels]];
     time(&name, &kernel, &dims);
@@ -89,6 +93,8 @@ fn main() {
         (272, [14, 14], 3, [1, 1]),
         (272, [14, 14], 3, [2, 2]),
         (544, [7, 7], 3, [1, 1]),
+        (960, [7, 7], 3, [1, 1]),
+        (576, [14, 14], 3, [2, 2]),
         (32, [6, 96], 3, [1, 1]),
         (240, [12, 80], 5, [1, 1]),
         (240, [12, 80], 5, [2, 1]),
@@ -100,6 +106,8 @@ fn main() {
     ] {
         depthwise(channels, plane, taps, strides, Activation::NONE);
     }
+    depthwise(960, [7, 7], 3, [1, 1], Activation::RELU);
+    depthwise(192, [28, 28], 3, [2, 2], Activation::RELU);
     depthwise(16, [160, 160], 3, [1, 1], swish);
     depthwise(240, [12, 80], 5, [1, 1], swish);
     for (channels, plane, stride, begin, end) in [

@@ -41,9 +41,7 @@ impl BuiltinOperation for Builtin<Pooling> {
             let plane = shape.rows.input * shape.columns.input;
             let span = Span { items: windows, cost_ns: cost_ns as f32 / windows as f32, ..Span::default() };
             return context.parallel_into(&span, out.shards::<f32>(1), |out, claim| {
-                for (number, out) in (claim.begin()..).zip(out) {
-                    *out = pooling::whole(self.op, &x[number * plane..][..plane]);
-                }
+                pooling::whole(self.isa, self.op, &x[claim.begin() * plane..claim.end() * plane], out);
                 Ok(())
             });
         }

@@ -56,7 +56,7 @@ impl Isa {
         {
             use std::arch::is_x86_feature_detected as has;
             let avx2 = has!("avx2") && has!("fma") && has!("f16c");
-            let avx512 = avx2 && has!("avx512f") && has!("avx512bw");
+            let avx512 = avx2 && has!("avx512f") && has!("avx512bw") && has!("avx512vl");
             if avx512 && has!("avx512vnni") {
                 // Tests cover all levels.
                 #[cfg(target_arch = "x86_64")]

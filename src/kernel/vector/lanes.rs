@@ -18,6 +18,8 @@ pub trait SimdNumber: Copy {
     unsafe fn mul_add(self, factor: Self, summand: Self) -> Self;
     /// The greater one; `other` if one is NaN.
     unsafe fn max(self, other: Self) -> Self;
+    /// The lesser one; `other` if one is NaN.
+    unsafe fn min(self, other: Self) -> Self;
     /// The greater one; NaN if one is.
     unsafe fn max_or_nan(self, other: Self) -> Self;
     /// Itself where a > b, else 0.
@@ -33,6 +35,8 @@ pub trait SimdNumber: Copy {
 pub trait Vector: SimdNumber {
     /// Floats in a register.
     const LANES: usize;
+    /// Registers of the processor.
+    const REGISTERS: usize;
 
     unsafe fn load(from: *const f32) -> Self;
     /// `count` floats, at most LANES; -inf in the other lanes.
@@ -109,6 +113,10 @@ impl SimdNumber for f32 {
         if self > other { self } else { other }
     }
     #[inline(always)]
+    unsafe fn min(self, other: f32) -> f32 {
+        if self < other { self } else { other }
+    }
+    #[inline(always)]
     unsafe fn max_or_nan(self, other: f32) -> f32 {
         if self > other || self.is_nan() { self } else { other }
     }
@@ -158,6 +166,7 @@ mod sse2 {
             fn div(self: V, divisor: V) -> V { _mm_div_ps(self, divisor) }
             fn mul_add(self: V, factor: V, summand: V) -> V { _mm_add_ps(_mm_mul_ps(self, factor), summand) }
             fn max(self: V, other: V) -> V { _mm_max_ps(self, other) }
+            fn min(self: V, other: V) -> V { _mm_min_ps(self, other) }
             fn max_or_nan(self: V, other: V) -> V {{
                 let nan = _mm_cmpunord_ps(self, self);
                 _mm_or_ps(_mm_and_ps(nan, self), _mm_andnot_ps(nan, _mm_max_ps(self, other)))
@@ -169,6 +178,7 @@ mod sse2 {
 
     impl Vector for V {
         const LANES: usize = 4;
+        const REGISTERS: usize = 16;
 
         methods! {
             fn load(from: *const f32) -> V { _mm_loadu_ps(from) }
@@ -260,6 +270,10 @@ pub mod four {
             self.each(other, |x, y| if x > y { x } else { y })
         }
         #[inline(always)]
+        unsafe fn min(self, other: Four) -> Four {
+            self.each(other, |x, y| if x < y { x } else { y })
+        }
+        #[inline(always)]
         unsafe fn max_or_nan(self, other: Four) -> Four {
             self.each(other, |x, y| if x > y || x.is_nan() { x } else { y })
         }
@@ -275,6 +289,7 @@ pub mod four {
 
     impl Vector for Four {
         const LANES: usize = 4;
+        const REGISTERS: usize = if cfg!(target_arch = "aarch64") { 32 } else { 16 };
 
         #[inline(always)]
         unsafe fn load(from: *const f32) -> Four {
@@ -380,6 +395,7 @@ mod avx2 {
             fn div(self: V, divisor: V) -> V { _mm256_div_ps(self, divisor) }
             fn mul_add(self: V, factor: V, summand: V) -> V { _mm256_fmadd_ps(self, factor, summand) }
             fn max(self: V, other: V) -> V { _mm256_max_ps(self, other) }
+            fn min(self: V, other: V) -> V { _mm256_min_ps(self, other) }
             fn max_or_nan(self: V, other: V) -> V {
                 _mm256_blendv_ps(_mm256_max_ps(self, other), self, _mm256_cmp_ps::<_CMP_UNORD_Q>(self, self))
             }
@@ -399,6 +415,7 @@ mod avx2 {
 
     impl Vector for V {
         const LANES: usize = 8;
+        const REGISTERS: usize = 16;
 
         methods! {
             fn load(from: *const f32) -> V { _mm256_loadu_ps(from) }
@@ -502,6 +519,9 @@ mod avx2 {
 }
 
 #[cfg(target_arch = "x86_64")]
+pub use avx512::Half;
+
+#[cfg(target_arch = "x86_64")]
 mod avx512 {
     use super::{Reduced, SimdNumber, Vector};
     use std::arch::x86_64::*;
@@ -517,6 +537,7 @@ mod avx512 {
             fn div(self: V, divisor: V) -> V { _mm512_div_ps(self, divisor) }
             fn mul_add(self: V, factor: V, summand: V) -> V { _mm512_fmadd_ps(self, factor, summand) }
             fn max(self: V, other: V) -> V { _mm512_max_ps(self, other) }
+            fn min(self: V, other: V) -> V { _mm512_min_ps(self, other) }
             fn max_or_nan(self: V, other: V) -> V {
                 _mm512_mask_mov_ps(_mm512_max_ps(self, other), _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(self, self), self)
             }
@@ -537,6 +558,7 @@ mod avx512 {
 
     impl Vector for V {
         const LANES: usize = 16;
+        const REGISTERS: usize = 32;
 
         methods! {
             fn load(from: *const f32) -> V { _mm512_loadu_ps(from) }
@@ -573,6 +595,78 @@ mod avx512 {
             fn before(self: V, last: f32) -> V {{
                 let (lanes, last) = (_mm512_castps_si512(self), _mm512_castps_si512(_mm512_set1_ps(last)));
                 _mm512_castsi512_ps(_mm512_alignr_epi32::<1>(last, lanes))
+            }}
+        }
+    }
+
+    /// Half a register, with as many of them, and masks, as there are whole ones.
+    #[derive(Clone, Copy)]
+    pub struct Half(__m256);
+
+    impl SimdNumber for Half {
+        methods! {
+            fn splat(x: f32) -> Half { Half(_mm256_set1_ps(x)) }
+            fn add(self: Half, other: Half) -> Half { Half(_mm256_add_ps(self.0, other.0)) }
+            fn sub(self: Half, other: Half) -> Half { Half(_mm256_sub_ps(self.0, other.0)) }
+            fn mul(self: Half, other: Half) -> Half { Half(_mm256_mul_ps(self.0, other.0)) }
+            fn div(self: Half, divisor: Half) -> Half { Half(_mm256_div_ps(self.0, divisor.0)) }
+            fn mul_add(self: Half, factor: Half, summand: Half) -> Half {
+                Half(_mm256_fmadd_ps(self.0, factor.0, summand.0))
+            }
+            fn max(self: Half, other: Half) -> Half { Half(_mm256_max_ps(self.0, other.0)) }
+            fn min(self: Half, other: Half) -> Half { Half(_mm256_min_ps(self.0, other.0)) }
+            fn max_or_nan(self: Half, other: Half) -> Half {{
+                let nan = _mm256_cmp_ps_mask::<_CMP_UNORD_Q>(self.0, self.0);
+                Half(_mm256_mask_mov_ps(_mm256_max_ps(self.0, other.0), nan, self.0))
+            }}
+            fn where_greater(self: Half, a: Half, b: Half) -> Half {
+                Half(_mm256_maskz_mov_ps(_mm256_cmp_ps_mask::<_CMP_GT_OQ>(a.0, b.0), self.0))
+            }
+            fn low_bits_as_exponent(self: Half) -> Half { Half(self.0.low_bits_as_exponent()) }
+        }
+    }
+
+    impl Vector for Half {
+        const LANES: usize = 8;
+        const REGISTERS: usize = 32;
+
+        methods! {
+            fn load(from: *const f32) -> Half { Half(_mm256_loadu_ps(from)) }
+            fn load_part(from: *const f32, count: usize) -> Half {
+                Self::load_lanes(from, first(count) as __mmask8, f32::NEG_INFINITY)
+            }
+            fn load_first(from: *const f32, count: usize) -> Half {
+                Half(_mm256_maskz_loadu_ps(first(count) as __mmask8, from))
+            }
+            fn store(self: Half, to: *mut f32) { _mm256_storeu_ps(to, self.0) }
+            fn store_part(self: Half, to: *mut f32, count: usize) {
+                _mm256_mask_storeu_ps(to, first(count) as __mmask8, self.0)
+            }
+        }
+
+        type Mask = __mmask8;
+
+        #[inline(always)]
+        unsafe fn lanes(begin: usize, end: usize) -> __mmask8 {
+            (first(end) & !first(begin)) as __mmask8
+        }
+        methods! {
+            fn load_lanes(from: *const f32, lanes: __mmask8, other: f32) -> Half {
+                Half(_mm256_mask_loadu_ps(_mm256_set1_ps(other), lanes, from))
+            }
+            fn evens(self: Half, next: Half) -> Half {
+                Half(_mm256_permutex2var_ps(self.0, _mm256_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14), next.0))
+            }
+            fn odds(self: Half, next: Half) -> Half {
+                Half(_mm256_permutex2var_ps(self.0, _mm256_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15), next.0))
+            }
+            fn after(self: Half, first: f32) -> Half {{
+                let (lanes, first) = (_mm256_castps_si256(self.0), _mm256_castps_si256(_mm256_set1_ps(first)));
+                Half(_mm256_castsi256_ps(_mm256_alignr_epi32::<7>(lanes, first)))
+            }}
+            fn before(self: Half, last: f32) -> Half {{
+                let (lanes, last) = (_mm256_castps_si256(self.0), _mm256_castps_si256(_mm256_set1_ps(last)));
+                Half(_mm256_castsi256_ps(_mm256_alignr_epi32::<1>(last, lanes)))
             }}
         }
     }

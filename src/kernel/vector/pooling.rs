@@ -1,18 +1,18 @@
 //! The greatest element, or the average, of each window of an image or signal.
 //!
 //! Determinism: an element is one chain over the taps in order. It compares, adds and divides, so its bits are the same
-//! on every instruction set.
-#![forbid(unsafe_code)]
+//! on every instruction set. The average of a whole plane is that of sixteen chains, which are added in pairs.
 
 use super::isa::Isa;
 use super::site::{MatrixMut, Site};
-use super::sliding::{Added, Greatest, Sliding, WindowEnds};
+use super::sliding::{Added, Filters, Greatest, Sliding, WindowEnds};
+use super::wide::{self, LANES, Wide, WideWork};
 use super::window::Axis;
 use crate::base::Result;
 use crate::ops::weir_pooling_op_value as PoolingOp;
 
-/// Partial sums of a plane.
-const LANES: usize = 16;
+/// Numbers of a whole plane that are added in f32: a lane adds so few that its error is less than the result's rounding.
+const BLOCK: usize = 16 * LANES;
 
 /// Windows over each of some planes.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,8 @@ pub fn compute(
     let is_max = pooling == PoolingOp::WEIR_POOLING_MAX;
     let first = if is_max { f32::NEG_INFINITY } else { 0.0 };
     let divisor: Option<&(dyn Fn(usize, usize) -> f32 + Sync)> = if is_max { None } else { Some(&divisor) };
-    let ends = WindowEnds { weights: &[], filter: &|_, _| (&[], first), divisor, finish: &|_, _| {} };
+    let filters = Filters { count: 1, weights: &[], first: &[], otherwise: first };
+    let ends = WindowEnds { filters, divisor, bounds: None, finish: &|_, _| {} };
     match is_max {
         true => shape.sliding().compute::<Greatest>(isa, x, &ends, out, cost_ns, site),
         false => shape.sliding().compute::<Added>(isa, x, &ends, out, cost_ns, site),
@@ -72,23 +73,62 @@ fn greater(most: f32, x: f32) -> f32 {
     if (x > most) | x.is_nan() { x } else { most }
 }
 
-/// One number for a whole plane, which has elements.
-pub fn whole(pooling: PoolingOp, plane: &[f32]) -> f32 {
-    let chunks = plane.chunks_exact(LANES);
-    let rest = chunks.remainder();
-    if pooling == PoolingOp::WEIR_POOLING_MAX {
-        let mut most = [f32::NEG_INFINITY; LANES];
-        for chunk in chunks {
-            most.iter_mut().zip(chunk).for_each(|(most, x)| *most = greater(*most, *x));
+/// One number for each whole plane; planes have elements.
+pub fn whole(isa: Isa, pooling: PoolingOp, x: &[f32], out: &mut [f32]) {
+    wide::on(isa, WholePlanes { x, out, is_max: pooling == PoolingOp::WEIR_POOLING_MAX });
+}
+
+struct WholePlanes<'a> {
+    x: &'a [f32],
+    out: &'a mut [f32],
+    is_max: bool,
+}
+
+impl WideWork for WholePlanes<'_> {
+    #[inline(always)]
+    unsafe fn run<W: Wide>(self) {
+        let size = self.x.len() / self.out.len();
+        for (plane, out) in self.x.chunks_exact(size).zip(self.out) {
+            // SAFETY: as demanded of the caller.
+            *out = unsafe { if self.is_max { greatest::<W>(plane) } else { average::<W>(plane) } };
         }
-        return most.into_iter().chain(rest.iter().copied()).fold(f32::NEG_INFINITY, greater);
     }
-    let mut sums = [0.0f64; LANES];
-    for chunk in chunks {
-        sums.iter_mut().zip(chunk).for_each(|(sum, x)| *sum += f64::from(*x));
+}
+
+/// # Safety
+/// As of `Wide`.
+#[inline(always)]
+unsafe fn average<W: Wide>(plane: &[f32]) -> f32 {
+    let mut total = 0.0;
+    for block in plane.chunks(BLOCK) {
+        let (lanes, rest) = block.as_chunks::<LANES>();
+        // SAFETY: as demanded of the caller; the addresses are of so many numbers.
+        unsafe {
+            let mut sums = W::load_floats(rest.as_ptr(), rest.len());
+            for lanes in lanes {
+                sums = sums.add(W::load(lanes.as_ptr()));
+            }
+            total += sums.total();
+        }
     }
-    let sum = rest.iter().fold(sums.iter().sum::<f64>(), |sum, x| sum + f64::from(*x));
-    (sum / plane.len() as f64) as f32
+    (total / plane.len() as f64) as f32
+}
+
+/// # Safety
+/// As of `Wide`.
+#[inline(always)]
+unsafe fn greatest<W: Wide>(plane: &[f32]) -> f32 {
+    let (lanes, rest) = plane.as_chunks::<LANES>();
+    let mut most = [f32::NEG_INFINITY; LANES];
+    // SAFETY: as demanded of the caller; the addresses are of sixteen numbers each.
+    unsafe {
+        let mut all = W::splat(f32::NEG_INFINITY);
+        for lanes in lanes {
+            all = all.greater(W::load(lanes.as_ptr()));
+        }
+        all.store(most.as_mut_ptr());
+    }
+    most.into_iter().chain(rest.iter().copied()).fold(f32::NEG_INFINITY, greater)
 }
 
 #[cfg(all(test, not(loom)))]
@@ -161,6 +201,34 @@ mod tests {
                             assert!(same, "{isa:?} {pooling:?} {shape:?} {i}: {got} for {want}");
                         }
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn whole_planes_have_the_same_bits_on_every_level() {
+        for size in (1..70).chain([169, 255, 256, 257, 1000]) {
+            let mut x: Vec<f32> = (0..5 * size).map(|i| (i * 7919 % 1000) as f32 / 321.0 - 1.5).collect();
+            x[size * 2 / 3] = f32::NAN;
+            x[size + size * 2 / 3] = f32::INFINITY;
+            x[2 * size..3 * size].fill(f32::NEG_INFINITY);
+            for pooling in [PoolingOp::WEIR_POOLING_MAX, PoolingOp::WEIR_POOLING_AVERAGE] {
+                let mut first: Option<Vec<f32>> = None;
+                for isa in Isa::available() {
+                    let mut got = [0.0; 5];
+                    whole(isa, pooling, &x, &mut got);
+                    for (plane, got) in x.chunks_exact(size).zip(got) {
+                        let want = match pooling {
+                            PoolingOp::WEIR_POOLING_MAX => plane.iter().copied().fold(f32::NEG_INFINITY, greater),
+                            _ => (plane.iter().map(|x| f64::from(*x)).sum::<f64>() / size as f64) as f32,
+                        };
+                        let near = got == want || (got - want).abs() <= 1e-6 || got.is_nan() && want.is_nan();
+                        assert!(near, "{isa:?} {pooling:?} {size}: {got} for {want}");
+                    }
+                    let bits = |floats: &[f32]| floats.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                    let first = first.get_or_insert(got.to_vec());
+                    assert_eq!(bits(first), bits(&got), "{isa:?} {pooling:?} {size}");
                 }
             }
         }

@@ -10,8 +10,6 @@ pub trait Real: SimdNumber {
     /// Whether `scaled` is an instruction.
     const SCALES: bool;
 
-    /// The lesser one; `other` if one is NaN.
-    unsafe fn min(self, other: Self) -> Self;
     unsafe fn abs(self) -> Self;
     unsafe fn negated(self) -> Self;
     /// The same magnitude with the sign of `other`.
@@ -68,10 +66,6 @@ const ROOTS: [f32; 16] = [
 impl Real for f32 {
     const SCALES: bool = false;
 
-    #[inline(always)]
-    unsafe fn min(self, other: f32) -> f32 {
-        if self < other { self } else { other }
-    }
     #[inline(always)]
     unsafe fn abs(self) -> f32 {
         f32::abs(self)
@@ -182,7 +176,6 @@ mod avx2 {
         const SCALES: bool = false;
 
         methods! {
-            fn min(self: V, other: V) -> V { _mm256_min_ps(self, other) }
             fn abs(self: V) -> V { _mm256_andnot_ps(_mm256_set1_ps(-0.0), self) }
             fn negated(self: V) -> V { _mm256_xor_ps(_mm256_set1_ps(-0.0), self) }
             fn with_sign_of(self: V, other: V) -> V {{
@@ -243,7 +236,6 @@ mod avx512 {
         const SCALES: bool = true;
 
         methods! {
-            fn min(self: V, other: V) -> V { _mm512_min_ps(self, other) }
             fn abs(self: V) -> V { _mm512_abs_ps(self) }
             fn negated(self: V) -> V {
                 _mm512_castsi512_ps(_mm512_xor_si512(_mm512_set1_epi32(SIGN as i32), _mm512_castps_si512(self)))

@@ -12,7 +12,7 @@ mod rows;
 mod source;
 
 use super::isa::Isa;
-use super::lanes::{Baseline, Vector};
+use super::lanes::{Baseline, SimdNumber, Vector};
 use super::levels::{self, LevelLoop};
 use super::site::{MatrixMut, Site, check_scratch};
 use super::strip::Strip;
@@ -55,14 +55,35 @@ pub struct Sliding {
     pub columns: Axis,
 }
 
-/// The first values of the windows of an image, and how they end.
-pub struct WindowEnds<'a> {
-    /// The weights of all filters, and those of an image's filter, for each channel and tap, with the first value of
-    /// its sums.
+/// The filters of planes of windows: plane after plane the next one, and behind the last the first one again.
+#[derive(Clone, Copy, Debug)]
+pub struct Filters<'a> {
+    pub count: usize,
+    /// For each channel and tap of each filter, if the combination wants weights.
     pub weights: &'a [f32],
-    pub filter: &'a (dyn Fn(usize, usize) -> (&'a [f32], f32) + Sync),
+    /// The first value of the sums of each filter; `otherwise` if there are none.
+    pub first: &'a [f32],
+    pub otherwise: f32,
+}
+
+impl<'a> Filters<'a> {
+    /// The weights of a plane, and the first value of its sums.
+    #[inline(always)]
+    fn of(&self, plane: usize) -> (&'a [f32], f32) {
+        // A division takes as long as a row of windows.
+        let filter = if plane < self.count { plane } else { plane % self.count };
+        let depth = self.weights.len() / self.count;
+        (&self.weights[filter * depth..][..depth], self.first.get(filter).copied().unwrap_or(self.otherwise))
+    }
+}
+
+/// How windows begin and end.
+pub struct WindowEnds<'a> {
+    pub filters: Filters<'a>,
     /// The number by which the element at a row and a column of a plane is divided.
     pub divisor: Option<&'a (dyn Fn(usize, usize) -> f32 + Sync)>,
+    /// The least and the greatest result of a combination with weights. NaN stays.
+    pub bounds: Option<[f32; 2]>,
     /// Completes a run of the output, which begins at this element.
     pub finish: &'a (dyn Fn(usize, &mut [f32]) + Sync),
 }
@@ -105,10 +126,13 @@ impl Sliding {
         let plane = self.rows.input * self.columns.input;
         assert!(x.len() == self.images * self.channels * plane, "{self:?}");
         assert!(out.holds(self.images * self.filters, height * width), "{self:?}");
+        let depth = if C::WEIGHTS { self.channels * self.rows.taps * self.columns.taps } else { 0 };
+        let Filters { count, weights, first, .. } = ends.filters;
+        assert!(weights.len() == count * depth && [0, count].contains(&first.len()), "{self:?}");
         // A weight that is not finite makes a NaN of padding, which is then multiplied.
         if in_place::is_on(isa)
             && in_place::suits::<C>(self.channels, &self.rows, &self.columns)
-            && levels::on(isa, in_place::AreFinite { x: ends.weights })
+            && levels::on(isa, in_place::AreFinite { x: ends.filters.weights })
         {
             return self.compute_in_place::<C>(isa, x, ends, out, cost_ns, site);
         }
@@ -168,8 +192,7 @@ impl Sliding {
                     let rows = at_once.min(height - row);
                     let columns = strip.columns.min(width - column);
                     for filter in 0..self.filters {
-                        let (weights, first) = (ends.filter)(image, filter);
-                        assert!(!C::WEIGHTS || weights.len() == self.channels * taps.len(), "{self:?}");
+                        let (weights, first) = ends.filters.of(image * self.filters + filter);
                         let at = ((image * self.filters + filter) * height + row) * width + column;
                         let windows = PlaneWindows {
                             x: strips.as_ptr(),
@@ -179,6 +202,7 @@ impl Sliding {
                             weights: weights.as_ptr(),
                             channels: self.channels,
                             first,
+                            bounds: ends.bounds,
                             out: out.data().wrapping_add(at),
                             out_step: width,
                             rows,
@@ -229,17 +253,12 @@ impl Sliding {
         site: &dyn Site,
     ) -> Result<()> {
         let (height, width) = (self.rows.output, self.columns.output);
-        let (plane, taps) = (self.rows.input * self.columns.input, self.rows.taps * self.columns.taps);
+        let plane = self.rows.input * self.columns.input;
         let parts = self.parts_in_place();
         let items = self.images * self.filters * parts;
         // Small planes are finished together.
         let together = if parts == 1 { (WINDOWS / plane.max(height * width)).max(1) } else { 1 };
         check_scratch(site, self.scratch_bytes::<C>());
-        let filter = |image: usize, filter: usize| {
-            let (weights, first) = (ends.filter)(image, filter);
-            assert!(!C::WEIGHTS || weights.len() == self.channels * taps, "{self:?}");
-            (weights, first)
-        };
         let span = Span { items, cost_ns: cost_ns as f32 / items.max(1) as f32, ..Span::default() };
         site.parallel_for(&span, &|claim| {
             let memory = site.scratch(claim.slot()).cast::<f32>();
@@ -247,11 +266,12 @@ impl Sliding {
                 x,
                 plane,
                 channels: self.channels,
-                filters: self.filters,
+                planes: self.filters,
                 down: &self.rows,
                 across: &self.columns,
-                filter: &filter,
+                filters: ends.filters,
                 divisors: memory,
+                bounds: ends.bounds,
                 out: out.data(),
             };
             // The part of a plane whose divisors these are.
@@ -287,6 +307,16 @@ impl Sliding {
     }
 }
 
+/// The number brought between two others, as the activation function does it.
+///
+/// # Safety
+/// As of `SimdNumber`.
+#[inline(always)]
+unsafe fn within<V: SimdNumber>(x: V, [least, greatest]: [f32; 2]) -> V {
+    // SAFETY: as demanded of the caller.
+    unsafe { V::splat(greatest).min(V::splat(least).max(x)) }
+}
+
 /// Windows of one plane of the output: `rows` rows of `columns`.
 struct PlaneWindows<'a> {
     /// The first window in the strip.
@@ -301,6 +331,8 @@ struct PlaneWindows<'a> {
     channels: usize,
     /// The value of a window without elements.
     first: f32,
+    /// As of `WindowEnds`.
+    bounds: Option<[f32; 2]>,
     out: *mut f32,
     /// Floats from one row of the output to the next.
     out_step: usize,
@@ -416,8 +448,13 @@ impl PlaneWindows<'_> {
                 weights = weights.wrapping_add(self.taps.len());
             }
             for (i, sums) in sums.into_iter().enumerate() {
-                for (j, sum) in sums.into_iter().enumerate() {
+                for (j, mut sum) in sums.into_iter().enumerate() {
                     let column = column + j * V::LANES;
+                    if C::WEIGHTS
+                        && let Some(bounds) = self.bounds
+                    {
+                        sum = within(sum, bounds);
+                    }
                     let out = self.out.add((row + i) * self.out_step + column);
                     match self.columns - column {
                         left if left >= V::LANES => sum.store(out),

@@ -2,10 +2,13 @@
 //! value. Elements beyond the image are put in where others are loaded. Rows beyond it are skipped, which no finite
 //! weight could tell from zeros.
 
+use super::Filters;
 use super::combine::Combine;
 use super::rows::{ROWS, TilePlace, WindowPlane};
 use super::source::{Lines, WindowSource, has_edge};
 use crate::kernel::vector::isa::Isa;
+#[cfg(target_arch = "x86_64")]
+use crate::kernel::vector::lanes::Half;
 use crate::kernel::vector::lanes::Vector;
 use crate::kernel::vector::levels::{self, LevelLoop};
 use crate::kernel::vector::window::{Axis, EdgeMode};
@@ -13,7 +16,7 @@ use std::ops::Range;
 
 /// Floats of half a register of AVX-512.
 #[cfg(target_arch = "x86_64")]
-const HALF: usize = 8;
+const HALF: usize = Half::LANES;
 
 /// Whether there are tiles on this level. The processors of x86-64 that have no AVX2 are too few for the code that they
 /// would take.
@@ -62,13 +65,15 @@ pub struct ImageWindows<'a> {
     pub plane: usize,
     pub channels: usize,
     /// Planes over each image.
-    pub filters: usize,
+    pub planes: usize,
     pub down: &'a Axis,
     pub across: &'a Axis,
-    /// As of `WindowEnds`.
-    pub filter: &'a (dyn Fn(usize, usize) -> (&'a [f32], f32) + Sync),
+    /// Those of the planes.
+    pub filters: Filters<'a>,
     /// Those of the rows that are computed, and a register's more.
     pub divisors: *const f32,
+    /// As of `WindowEnds`.
+    pub bounds: Option<[f32; 2]>,
     pub out: *mut f32,
 }
 
@@ -177,11 +182,11 @@ impl ImageWindows<'_> {
         unsafe {
             #[cfg(target_arch = "x86_64")]
             if V::LANES == 16 && columns <= HALF {
-                return self.half::<C, TAPS, DOWN, STRIDE>(planes, TilePlace { rows, column: 0 });
+                return self.half::<C, TAPS, DOWN, STRIDE>(planes, &TilePlace::new::<Half>(rows, 0, columns));
             }
             if columns <= V::LANES {
                 let source = WindowSource::<V, TAPS, STRIDE, true>::new(self.across, 0);
-                let at = TilePlace { rows, column: 0 };
+                let at = TilePlace::new::<V>(rows, 0, columns);
                 for plane in planes {
                     self.tile::<_, C, TAPS, DOWN, STRIDE, true>(&source, plane, &at);
                 }
@@ -196,11 +201,11 @@ impl ImageWindows<'_> {
                     // The last register computes some windows once more.
                     #[cfg(target_arch = "x86_64")]
                     if V::LANES == 16 && left <= HALF {
-                        let at = TilePlace { rows: rows.clone(), column: columns - HALF };
-                        self.half::<C, TAPS, DOWN, STRIDE>(plane..plane + 1, at);
+                        let at = TilePlace::new::<Half>(rows.clone(), columns - HALF, columns);
+                        self.half::<C, TAPS, DOWN, STRIDE>(plane..plane + 1, &at);
                         break;
                     }
-                    let at = TilePlace { rows: rows.clone(), column: column.min(columns - V::LANES) };
+                    let at = TilePlace::new::<V>(rows.clone(), column.min(columns - V::LANES), columns);
                     let edge = has_edge::<V>(self.across, at.column);
                     if has_two && left >= 2 * V::LANES && !edge && !has_edge::<V>(self.across, at.column + V::LANES) {
                         let source = WindowSource::<V, TAPS, STRIDE, false>::new(self.across, at.column);
@@ -230,17 +235,17 @@ impl ImageWindows<'_> {
 
     /// Few columns, in half a register of AVX-512, which takes half of the time on some processors.
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,fma")]
+    #[target_feature(enable = "avx512f,avx512vl")]
     unsafe fn half<C: Combine, const TAPS: usize, const DOWN: usize, const STRIDE: usize>(
         &self,
         planes: Range<usize>,
-        at: TilePlace,
+        at: &TilePlace,
     ) {
         // SAFETY: as demanded of the caller.
         unsafe {
-            let source = WindowSource::<std::arch::x86_64::__m256, TAPS, STRIDE, true>::new(self.across, at.column);
+            let source = WindowSource::<Half, TAPS, STRIDE, true>::new(self.across, at.column);
             for plane in planes {
-                self.tile::<_, C, TAPS, DOWN, STRIDE, true>(&source, plane, &at);
+                self.tile::<_, C, TAPS, DOWN, STRIDE, true>(&source, plane, at);
             }
         }
     }
@@ -278,8 +283,8 @@ impl ImageWindows<'_> {
 
     #[inline(always)]
     fn of_plane(&self, plane: usize) -> WindowPlane {
-        let (image, filter) = if self.filters == 1 { (plane, 0) } else { (plane / self.filters, plane % self.filters) };
-        let (weights, first) = (self.filter)(image, filter);
+        let image = if self.planes == 1 { plane } else { plane / self.planes };
+        let (weights, first) = self.filters.of(plane);
         WindowPlane {
             lines: Lines {
                 x: self.x[image * self.channels * self.plane..][..self.channels * self.plane].as_ptr(),
@@ -292,6 +297,7 @@ impl ImageWindows<'_> {
             weights: weights.as_ptr(),
             first,
             divisors: self.divisors,
+            bounds: self.bounds,
             out: self.out.wrapping_add(plane * self.down.output * self.across.output),
             columns: self.across.output,
         }

@@ -2,6 +2,7 @@
 
 use super::combine::Combine;
 use super::source::{Lines, WindowSource};
+use super::within;
 use crate::kernel::vector::lanes::Vector;
 use std::ops::Range;
 
@@ -20,6 +21,8 @@ pub struct WindowPlane {
     pub first: f32,
     /// The divisors of the first row that is computed, and behind them those of the others.
     pub divisors: *const f32,
+    /// As of `WindowEnds`.
+    pub bounds: Option<[f32; 2]>,
     pub out: *mut f32,
     pub columns: usize,
 }
@@ -28,10 +31,21 @@ pub struct WindowPlane {
 pub struct TilePlace {
     pub rows: Range<usize>,
     pub column: usize,
+    /// The end of the rows that are stored as whole registers: behind a row narrower than a register are the next ones,
+    /// which are stored later.
+    whole: usize,
+}
+
+impl TilePlace {
+    /// A tile in rows of so many columns.
+    pub fn new<V: Vector>(rows: Range<usize>, column: usize, columns: usize) -> Self {
+        let cut = if columns < V::LANES { V::LANES.div_ceil(columns) - 1 } else { 0 };
+        TilePlace { whole: rows.end.saturating_sub(cut), rows, column }
+    }
 }
 
 impl WindowPlane {
-    /// Completes the windows of a row. Behind a row narrower than a register are the next ones, which are stored later.
+    /// Completes the windows of a row.
     #[inline(always)]
     unsafe fn store<V: Vector, C: Combine>(&self, mut result: V, row: usize, at: &TilePlace, column: usize) {
         // SAFETY: as demanded of the caller; windows of this column that exist are stored.
@@ -39,12 +53,16 @@ impl WindowPlane {
             if C::DIVIDED {
                 result = result.div(V::load(self.divisors.add((row - at.rows.start) * self.columns + column)));
             }
+            if C::WEIGHTS
+                && let Some(bounds) = self.bounds
+            {
+                result = within(result, bounds);
+            }
             let out = self.out.add(row * self.columns + column);
-            let left = (at.rows.end - row) * self.columns - column;
-            if self.columns < V::LANES && left < V::LANES {
-                result.store_part(out, left.min(self.columns));
-            } else {
+            if row < at.whole {
                 result.store(out);
+            } else {
+                result.store_part(out, self.columns);
             }
         }
     }
