@@ -7,20 +7,22 @@
 //! Determinism: an element is one chain over the channels and taps in order, whatever the tile.
 
 mod combine;
+mod filters;
 mod in_place;
 mod rows;
 mod source;
 
 use super::isa::Isa;
-use super::lanes::{Baseline, SimdNumber, Vector};
+use super::lanes::{Baseline, Vector};
 use super::levels::{self, LevelLoop};
 use super::site::{MatrixMut, Site, check_scratch};
 use super::strip::Strip;
 use super::window::Axis;
 use crate::base::Result;
 use crate::threadpool::Span;
-use combine::Combine;
 pub use combine::{Added, Greatest, Weighted};
+use combine::{Combine, within};
+pub use filters::Filters;
 
 /// Windows of a piece, and floats of its strip unless one row has more.
 const WINDOWS: usize = 4096;
@@ -53,28 +55,6 @@ pub struct Sliding {
     pub filters: usize,
     pub rows: Axis,
     pub columns: Axis,
-}
-
-/// The filters of planes of windows: plane after plane the next one, and behind the last the first one again.
-#[derive(Clone, Copy, Debug)]
-pub struct Filters<'a> {
-    pub count: usize,
-    /// For each channel and tap of each filter, if the combination wants weights.
-    pub weights: &'a [f32],
-    /// The first value of the sums of each filter; `otherwise` if there are none.
-    pub first: &'a [f32],
-    pub otherwise: f32,
-}
-
-impl<'a> Filters<'a> {
-    /// The weights of a plane, and the first value of its sums.
-    #[inline(always)]
-    fn of(&self, plane: usize) -> (&'a [f32], f32) {
-        // A division takes as long as a row of windows.
-        let filter = if plane < self.count { plane } else { plane % self.count };
-        let depth = self.weights.len() / self.count;
-        (&self.weights[filter * depth..][..depth], self.first.get(filter).copied().unwrap_or(self.otherwise))
-    }
 }
 
 /// How windows begin and end.
@@ -305,16 +285,6 @@ impl Sliding {
             Ok(())
         })
     }
-}
-
-/// The number brought between two others, as the activation function does it.
-///
-/// # Safety
-/// As of `SimdNumber`.
-#[inline(always)]
-unsafe fn within<V: SimdNumber>(x: V, [least, greatest]: [f32; 2]) -> V {
-    // SAFETY: as demanded of the caller.
-    unsafe { V::splat(greatest).min(V::splat(least).max(x)) }
 }
 
 /// Windows of one plane of the output: `rows` rows of `columns`.

@@ -77,3 +77,13 @@ impl Combine for GreatestNumber {
         unsafe { most.max(x) }
     }
 }
+
+/// The number brought between two others, as the activation function does it.
+///
+/// # Safety
+/// As of `SimdNumber`.
+#[inline(always)]
+pub unsafe fn within<V: SimdNumber>(x: V, [least, greatest]: [f32; 2]) -> V {
+    // SAFETY: as demanded of the caller.
+    unsafe { V::splat(greatest).min(V::splat(least).max(x)) }
+}

@@ -2,14 +2,14 @@
 //! value. Elements beyond the image are put in where others are loaded. Rows beyond it are skipped, which no finite
 //! weight could tell from zeros.
 
-use super::Filters;
 use super::combine::Combine;
+use super::filters::Filters;
 use super::rows::{ROWS, TilePlace, WindowPlane};
 use super::source::{Lines, WindowSource, has_edge};
 use crate::kernel::vector::isa::Isa;
-#[cfg(target_arch = "x86_64")]
-use crate::kernel::vector::lanes::Half;
 use crate::kernel::vector::lanes::Vector;
+#[cfg(target_arch = "x86_64")]
+use crate::kernel::vector::lanes::avx512::Half;
 use crate::kernel::vector::levels::{self, LevelLoop};
 use crate::kernel::vector::window::{Axis, EdgeMode};
 use std::ops::Range;

@@ -1,8 +1,7 @@
 //! Windows of a register's columns, down the rows of a plane.
 
-use super::combine::Combine;
+use super::combine::{Combine, within};
 use super::source::{Lines, WindowSource};
-use super::within;
 use crate::kernel::vector::lanes::Vector;
 use std::ops::Range;
 
