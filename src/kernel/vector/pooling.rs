@@ -11,7 +11,7 @@ use super::window::Axis;
 use crate::base::Result;
 use crate::ops::weir_pooling_op_value as PoolingOp;
 
-/// Numbers of a whole plane that are added in f32: a lane adds so few that its error is less than the result's rounding.
+/// Numbers of a whole plane that are added in f32, sixteen by each lane. Their sums are added in f64.
 const BLOCK: usize = 16 * LANES;
 
 /// Windows over each of some planes.

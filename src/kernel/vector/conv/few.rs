@@ -22,7 +22,7 @@ pub fn scratch_bytes(conv: &ConvShape) -> usize {
 }
 
 pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
-    // What is no more than two bounds is done before results are stored, unless something is added to them first.
+    // Bounds are applied before results are stored, which saves a pass over them, unless an addend comes first.
     let bounds = match conv.activation {
         _ if data.addend.is_some() => None,
         Activation { function: WEIR_ACTIVATION_RELU, .. } => Some([0.0, f32::INFINITY]),

@@ -93,44 +93,44 @@ impl Reduced for V {
 
 /// Half a register, with as many of them, and masks, as there are whole ones.
 #[derive(Clone, Copy)]
-pub struct Half(__m256);
+pub struct Ymm(__m256);
 
-impl SimdNumber for Half {
+impl SimdNumber for Ymm {
     methods! {
-        fn splat(x: f32) -> Half { Half(_mm256_set1_ps(x)) }
-        fn add(self: Half, other: Half) -> Half { Half(_mm256_add_ps(self.0, other.0)) }
-        fn sub(self: Half, other: Half) -> Half { Half(_mm256_sub_ps(self.0, other.0)) }
-        fn mul(self: Half, other: Half) -> Half { Half(_mm256_mul_ps(self.0, other.0)) }
-        fn div(self: Half, divisor: Half) -> Half { Half(_mm256_div_ps(self.0, divisor.0)) }
-        fn mul_add(self: Half, factor: Half, summand: Half) -> Half {
-            Half(_mm256_fmadd_ps(self.0, factor.0, summand.0))
+        fn splat(x: f32) -> Ymm { Ymm(_mm256_set1_ps(x)) }
+        fn add(self: Ymm, other: Ymm) -> Ymm { Ymm(_mm256_add_ps(self.0, other.0)) }
+        fn sub(self: Ymm, other: Ymm) -> Ymm { Ymm(_mm256_sub_ps(self.0, other.0)) }
+        fn mul(self: Ymm, other: Ymm) -> Ymm { Ymm(_mm256_mul_ps(self.0, other.0)) }
+        fn div(self: Ymm, divisor: Ymm) -> Ymm { Ymm(_mm256_div_ps(self.0, divisor.0)) }
+        fn mul_add(self: Ymm, factor: Ymm, summand: Ymm) -> Ymm {
+            Ymm(_mm256_fmadd_ps(self.0, factor.0, summand.0))
         }
-        fn max(self: Half, other: Half) -> Half { Half(_mm256_max_ps(self.0, other.0)) }
-        fn min(self: Half, other: Half) -> Half { Half(_mm256_min_ps(self.0, other.0)) }
-        fn max_or_nan(self: Half, other: Half) -> Half {{
+        fn max(self: Ymm, other: Ymm) -> Ymm { Ymm(_mm256_max_ps(self.0, other.0)) }
+        fn min(self: Ymm, other: Ymm) -> Ymm { Ymm(_mm256_min_ps(self.0, other.0)) }
+        fn max_or_nan(self: Ymm, other: Ymm) -> Ymm {{
             let nan = _mm256_cmp_ps_mask::<_CMP_UNORD_Q>(self.0, self.0);
-            Half(_mm256_mask_mov_ps(_mm256_max_ps(self.0, other.0), nan, self.0))
+            Ymm(_mm256_mask_mov_ps(_mm256_max_ps(self.0, other.0), nan, self.0))
         }}
-        fn where_greater(self: Half, a: Half, b: Half) -> Half {
-            Half(_mm256_maskz_mov_ps(_mm256_cmp_ps_mask::<_CMP_GT_OQ>(a.0, b.0), self.0))
+        fn where_greater(self: Ymm, a: Ymm, b: Ymm) -> Ymm {
+            Ymm(_mm256_maskz_mov_ps(_mm256_cmp_ps_mask::<_CMP_GT_OQ>(a.0, b.0), self.0))
         }
-        fn low_bits_as_exponent(self: Half) -> Half { Half(self.0.low_bits_as_exponent()) }
+        fn low_bits_as_exponent(self: Ymm) -> Ymm { Ymm(self.0.low_bits_as_exponent()) }
     }
 }
 
-impl Vector for Half {
+impl Vector for Ymm {
     const LANES: usize = 8;
 
     methods! {
-        fn load(from: *const f32) -> Half { Half(_mm256_loadu_ps(from)) }
-        fn load_part(from: *const f32, count: usize) -> Half {
+        fn load(from: *const f32) -> Ymm { Ymm(_mm256_loadu_ps(from)) }
+        fn load_part(from: *const f32, count: usize) -> Ymm {
             Self::load_lanes(from, first(count) as __mmask8, f32::NEG_INFINITY)
         }
-        fn load_first(from: *const f32, count: usize) -> Half {
-            Half(_mm256_maskz_loadu_ps(first(count) as __mmask8, from))
+        fn load_first(from: *const f32, count: usize) -> Ymm {
+            Ymm(_mm256_maskz_loadu_ps(first(count) as __mmask8, from))
         }
-        fn store(self: Half, to: *mut f32) { _mm256_storeu_ps(to, self.0) }
-        fn store_part(self: Half, to: *mut f32, count: usize) {
+        fn store(self: Ymm, to: *mut f32) { _mm256_storeu_ps(to, self.0) }
+        fn store_part(self: Ymm, to: *mut f32, count: usize) {
             _mm256_mask_storeu_ps(to, first(count) as __mmask8, self.0)
         }
     }
@@ -142,22 +142,22 @@ impl Vector for Half {
         (first(end) & !first(begin)) as __mmask8
     }
     methods! {
-        fn load_lanes(from: *const f32, lanes: __mmask8, other: f32) -> Half {
-            Half(_mm256_mask_loadu_ps(_mm256_set1_ps(other), lanes, from))
+        fn load_lanes(from: *const f32, lanes: __mmask8, other: f32) -> Ymm {
+            Ymm(_mm256_mask_loadu_ps(_mm256_set1_ps(other), lanes, from))
         }
-        fn evens(self: Half, next: Half) -> Half {
-            Half(_mm256_permutex2var_ps(self.0, _mm256_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14), next.0))
+        fn evens(self: Ymm, next: Ymm) -> Ymm {
+            Ymm(_mm256_permutex2var_ps(self.0, _mm256_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14), next.0))
         }
-        fn odds(self: Half, next: Half) -> Half {
-            Half(_mm256_permutex2var_ps(self.0, _mm256_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15), next.0))
+        fn odds(self: Ymm, next: Ymm) -> Ymm {
+            Ymm(_mm256_permutex2var_ps(self.0, _mm256_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15), next.0))
         }
-        fn after(self: Half, first: f32) -> Half {{
+        fn after(self: Ymm, first: f32) -> Ymm {{
             let (lanes, first) = (_mm256_castps_si256(self.0), _mm256_castps_si256(_mm256_set1_ps(first)));
-            Half(_mm256_castsi256_ps(_mm256_alignr_epi32::<7>(lanes, first)))
+            Ymm(_mm256_castsi256_ps(_mm256_alignr_epi32::<7>(lanes, first)))
         }}
-        fn before(self: Half, last: f32) -> Half {{
+        fn before(self: Ymm, last: f32) -> Ymm {{
             let (lanes, last) = (_mm256_castps_si256(self.0), _mm256_castps_si256(_mm256_set1_ps(last)));
-            Half(_mm256_castsi256_ps(_mm256_alignr_epi32::<1>(last, lanes)))
+            Ymm(_mm256_castsi256_ps(_mm256_alignr_epi32::<1>(last, lanes)))
         }}
     }
 }

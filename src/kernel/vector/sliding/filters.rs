@@ -1,4 +1,4 @@
-//! What belongs to each plane of windows.
+//! The weights and the first values of planes of windows.
 #![forbid(unsafe_code)]
 
 /// The filters of planes of windows: plane after plane the next one, and behind the last the first one again.

@@ -9,14 +9,14 @@ use super::source::{Lines, WindowSource, has_edge};
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::lanes::Vector;
 #[cfg(target_arch = "x86_64")]
-use crate::kernel::vector::lanes::avx512::Half;
+use crate::kernel::vector::lanes::avx512::Ymm;
 use crate::kernel::vector::levels::{self, LevelLoop};
 use crate::kernel::vector::window::{Axis, EdgeMode};
 use std::ops::Range;
 
 /// Floats of half a register of AVX-512.
 #[cfg(target_arch = "x86_64")]
-const HALF: usize = Half::LANES;
+const HALF: usize = Ymm::LANES;
 
 /// Whether there are tiles on this level. The processors of x86-64 that have no AVX2 are too few for the code that they
 /// would take.
@@ -182,7 +182,7 @@ impl ImageWindows<'_> {
         unsafe {
             #[cfg(target_arch = "x86_64")]
             if V::LANES == 16 && columns <= HALF {
-                return self.half::<C, TAPS, DOWN, STRIDE>(planes, &TilePlace::new::<Half>(rows, 0, columns));
+                return self.half::<C, TAPS, DOWN, STRIDE>(planes, &TilePlace::new::<Ymm>(rows, 0, columns));
             }
             if columns <= V::LANES {
                 let source = WindowSource::<V, TAPS, STRIDE, true>::new(self.across, 0);
@@ -201,7 +201,7 @@ impl ImageWindows<'_> {
                     // The last register computes some windows once more.
                     #[cfg(target_arch = "x86_64")]
                     if V::LANES == 16 && left <= HALF {
-                        let at = TilePlace::new::<Half>(rows.clone(), columns - HALF, columns);
+                        let at = TilePlace::new::<Ymm>(rows.clone(), columns - HALF, columns);
                         self.half::<C, TAPS, DOWN, STRIDE>(plane..plane + 1, &at);
                         break;
                     }
@@ -243,7 +243,7 @@ impl ImageWindows<'_> {
     ) {
         // SAFETY: as demanded of the caller.
         unsafe {
-            let source = WindowSource::<Half, TAPS, STRIDE, true>::new(self.across, at.column);
+            let source = WindowSource::<Ymm, TAPS, STRIDE, true>::new(self.across, at.column);
             for plane in planes {
                 self.tile::<_, C, TAPS, DOWN, STRIDE, true>(&source, plane, at);
             }
