@@ -122,7 +122,10 @@ impl AgreementExchange<'_> {
             }
             // Ranks may be more than processors.
             match nap_ns(now_ns() - since, 0) {
-                Some(nap) => std::thread::sleep(Duration::from_nanos(nap)),
+                Some(nap) => {
+                    let nap = Duration::from_nanos(nap);
+                    std::thread::sleep(self.deadline.left().map_or(nap, |left| nap.min(left)));
+                }
                 None => std::thread::yield_now(),
             }
         }

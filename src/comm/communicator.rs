@@ -28,7 +28,7 @@ use crate::base::object::tag;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Kind, Object, Ref, Result, live};
 use crate::device::Accelerator;
-use crate::kernel::{IssuedCall, IssuedFor, RunListener};
+use crate::kernel::{Completion, IssuedCall, IssuedFor, RunListener, Stop};
 use crate::sync::progress::{Progress, Registered};
 use crate::sync::thread::{self, ThreadGroup, ThreadOrigin};
 use crate::sync::{DrainLock, EventCount};
@@ -139,6 +139,15 @@ impl Communicator {
         let _ = self.driver.call();
         self.drive();
         Ok(())
+    }
+
+    /// The call `done` waits for a request; false if that is over already.
+    pub fn attach(&self, request: &Arc<Request>, done: Completion, stop: Option<&Arc<Stop>>) -> bool {
+        let is_open = request.attach(done, stop);
+        if let Some(deadline_ns) = request.deadline_ns().filter(|_| is_open) {
+            self.is_due(deadline_ns);
+        }
+        is_open
     }
 
     /// Submits operations in a device's memory, as one, to a stream of it.
@@ -258,6 +267,10 @@ impl Progress for Object<Communicator> {
     /// A byte may take a nanosecond, up to a bound: waiting is not to become spinning.
     fn expected_ns(&self) -> u64 {
         self.open_bytes.load(Relaxed).min(LONGEST_EXPECTED_NS)
+    }
+
+    fn due_ns(&self) -> u64 {
+        self.state.due_ns()
     }
 }
 

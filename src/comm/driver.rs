@@ -68,6 +68,8 @@ pub struct CommState {
     pub begun: AtomicU64,
     ended: AtomicU64,
     lost_bytes: AtomicU64,
+    /// When the driver must look at stops and limits again at the latest.
+    due_ns: AtomicU64,
     pub registered: OnceLock<Registered>,
     transport: Arc<dyn Transport>,
 }
@@ -86,6 +88,7 @@ impl CommState {
             begun: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             lost_bytes: AtomicU64::new(0),
+            due_ns: AtomicU64::new(u64::MAX),
             registered: OnceLock::new(),
             options,
             transport,
@@ -135,6 +138,28 @@ impl CommState {
     pub fn check_alive(&self) -> Result<()> {
         let Some(error) = self.dead.get() else { return Ok(()) };
         Err(Error::new(error.code(), format!("{} is dead: {}", self.label(), error.message())))
+    }
+
+    pub fn due_ns(&self) -> u64 {
+        self.due_ns.load(Relaxed)
+    }
+
+    /// The driver must look by then. ORDERING: Relaxed; the lock of the list of those that nap orders it.
+    pub fn is_due(&self, at_ns: u64) {
+        let before_ns = self.due_ns.fetch_min(at_ns, Relaxed);
+        self.tell_if(at_ns < before_ns);
+    }
+
+    /// The same, by the driver, which has looked.
+    fn set_due(&self, at_ns: u64) {
+        let before_ns = self.due_ns.swap(at_ns, Relaxed);
+        self.tell_if(at_ns < before_ns);
+    }
+
+    fn tell_if(&self, is_earlier: bool) {
+        if let Some(registered) = self.registered.get().filter(|_| is_earlier) {
+            registered.has_news();
+        }
     }
 
     fn one_is_over(&self, request: &Request) {
@@ -220,8 +245,23 @@ impl TransportDriver {
         if is_time {
             self.looked_ns = now;
             self.look(comm, now);
+            comm.set_due(self.due_ns(comm));
         }
         Ok(())
+    }
+
+    /// When one of the stops and limits comes that `look` looks at.
+    fn due_ns(&self, comm: &CommState) -> u64 {
+        let requests = self.active.iter().map(|active| &active.request).chain(&self.waiting);
+        let runs = requests.filter_map(|request| request.deadline_ns());
+        let limit_ns = Some(comm.options.limit_ns).filter(|&ns| ns > 0);
+        let limits = match (&self.inquiry, limit_ns) {
+            (Some(inquiry), _) => Some(inquiry.until_ns()),
+            (None, Some(ns)) => self.active.iter().map(|active| active.since_ns.saturating_add(ns + 1)).min(),
+            (None, None) => None,
+        };
+        let dying = self.dying.as_ref().map(|(_, until_ns)| *until_ns);
+        runs.chain(limits).chain(dying).min().unwrap_or(u64::MAX)
     }
 
     /// Begins what is next.

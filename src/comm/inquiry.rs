@@ -24,6 +24,10 @@ impl Inquiry {
         self.answers[peer] = Some(sequence);
     }
 
+    pub fn until_ns(&self) -> u64 {
+        self.until_ns
+    }
+
     fn others(&self) -> impl Iterator<Item = (usize, Option<u64>)> {
         self.answers.iter().copied().enumerate().filter(|(peer, _)| *peer != self.rank)
     }

@@ -295,7 +295,11 @@ impl Kernel for StreamCommunication {
             request.fill(inputs)?;
         }
         self.0.comm.submit(&request, 0)?;
-        if request.attach(done, context.kept_stop()) { Ok(()) } else { done.done(request.deliver(outputs)) }
+        if self.0.comm.attach(&request, done, context.kept_stop()) {
+            Ok(())
+        } else {
+            done.done(request.deliver(outputs))
+        }
     }
 }
 
@@ -404,6 +408,10 @@ impl Kernel for EndCommunication {
         let ticket = outputs.input(context, self.0.num_outputs()).read::<i64>()[0];
         let request = usize::try_from(ticket).ok().and_then(|ticket| self.0.comm.tickets.take(ticket));
         let request = request.ok_or_else(|| Error::internal(format!("no communication has ticket {ticket}")))?;
-        if request.attach(done, context.kept_stop()) { Ok(()) } else { done.done(request.deliver(outputs)) }
+        if self.0.comm.attach(&request, done, context.kept_stop()) {
+            Ok(())
+        } else {
+            done.done(request.deliver(outputs))
+        }
     }
 }

@@ -245,6 +245,12 @@ impl Request {
         stop.is_set().then(|| Error::new(crate::base::Code::Cancelled, "the run has ended"))
     }
 
+    /// The deadline of the run that it is of.
+    pub fn deadline_ns(&self) -> Option<u64> {
+        let deadline = self.fate.lock().stop.as_ref()?.deadline();
+        (deadline > 0).then_some(deadline)
+    }
+
     /// The call `done` waits for it; false if it is over already.
     pub fn attach(self: &Arc<Self>, done: Completion, stop: Option<&Arc<Stop>>) -> bool {
         let mut fate = self.fate.lock();

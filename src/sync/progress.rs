@@ -26,9 +26,14 @@ const YIELD_NS: u64 = 60_000;
 const LARGE_NS: u64 = 100_000;
 const WORKED_NS: u64 = 15_000;
 /// Then it naps, each time for a part of what it has waited for: the longer that is, the less a late look adds to it.
-const NAP_PART: u64 = 32;
+/// Another rank that asks how far this one has come gets its answer behind a nap.
+const NAP_PART: u64 = 16;
+const LATE_NS: u64 = 10_000_000;
+const LATE_NAP_PART: u64 = 8;
 const SHORTEST_NAP_NS: u64 = 20_000;
-const LONGEST_NAP_NS: u64 = 10_000_000;
+const LONGEST_NAP_NS: u64 = 30_000_000;
+/// A thread that cannot be nudged asks at least so often.
+const LONGEST_DEAF_NS: u64 = 10_000_000;
 
 /// Something that must be asked to move.
 pub trait Progress: Send + Sync {
@@ -37,6 +42,11 @@ pub trait Progress: Send + Sync {
 
     /// How long what is open may take by itself: while another process moves a large message, a nap would be longer.
     fn expected_ns(&self) -> u64;
+
+    /// When it must be asked again at the latest, on the library's clock. What makes it earlier is `has_news`.
+    fn due_ns(&self) -> u64 {
+        u64::MAX
+    }
 }
 
 /// A waiting thread's event count.
@@ -141,6 +151,13 @@ pub fn is_used() -> bool {
     SOURCES.load(Relaxed) > 0
 }
 
+/// Something that is open may be given up: whoever naps looks now.
+pub fn may_end() {
+    if OPEN.load(Relaxed) > 0 {
+        nudge_sleepers();
+    }
+}
+
 fn nudge_sleepers() {
     for sleeper in &REGISTRY.lock().sleepers {
         // SAFETY: on the list, whose lock is held (`Entry`).
@@ -148,11 +165,23 @@ fn nudge_sleepers() {
     }
 }
 
-/// Polls all sources, whatever the first one says; whether anything moved, and how long what is open may take.
-fn poll() -> (bool, u64) {
+/// The answers of all sources.
+struct Polled {
+    has_moved: bool,
+    expected_ns: u64,
+    due_ns: u64,
+}
+
+/// Polls all sources, whatever the first one says.
+fn poll() -> Polled {
     let sources: SmallVec<[Arc<dyn Progress>; 8]> = REGISTRY.lock().sources.iter().filter_map(Weak::upgrade).collect();
-    let polled = sources.iter().map(|source| (source.poll(), source.expected_ns()));
-    polled.fold((false, 0), |(moved, ns), (is_moved, expected)| (moved || is_moved, ns.max(expected)))
+    let mut polled = Polled { has_moved: false, expected_ns: 0, due_ns: u64::MAX };
+    for source in sources {
+        polled.has_moved |= source.poll();
+        polled.expected_ns = polled.expected_ns.max(source.expected_ns());
+        polled.due_ns = polled.due_ns.min(source.due_ns());
+    }
+    polled
 }
 
 /// The waiting thread is on the list until this is dropped.
@@ -195,7 +224,8 @@ impl Drop for Entry {
 /// How long a thread naps that has waited so long without news; `None`: it yields.
 pub fn nap_ns(passed_ns: u64, expected_ns: u64) -> Option<u64> {
     let naps = passed_ns >= YIELD_NS + expected_ns;
-    naps.then(|| (passed_ns / NAP_PART).clamp(SHORTEST_NAP_NS, LONGEST_NAP_NS))
+    let part = if passed_ns < LATE_NS { NAP_PART } else { LATE_NAP_PART };
+    naps.then(|| (passed_ns / part).clamp(SHORTEST_NAP_NS, LONGEST_NAP_NS))
 }
 
 /// A thread that waits elsewhere, and asks in between: for a device.
@@ -212,14 +242,15 @@ impl Asker {
     pub fn ask(&mut self) -> u64 {
         if OPEN.load(SeqCst) == 0 {
             self.since = now_ns();
-            return LONGEST_NAP_NS;
+            return LONGEST_DEAF_NS;
         }
-        let (has_moved, expected_ns) = poll();
+        let polled = poll();
         let now = now_ns();
-        if has_moved {
+        if polled.has_moved {
             self.since = now;
         }
-        nap_ns(now - self.since, expected_ns).unwrap_or(SPIN_NS)
+        let nap = nap_ns(now - self.since, polled.expected_ns).unwrap_or(SPIN_NS);
+        nap.min(LONGEST_DEAF_NS).min(polled.due_ns.saturating_sub(now).max(SPIN_NS))
     }
 }
 
@@ -251,7 +282,7 @@ pub fn wait(
             continue;
         }
         let asked = now_ns();
-        let (has_moved, expected_ns) = poll();
+        let Polled { has_moved, expected_ns, due_ns } = poll();
         let now = now_ns();
         let took = now - asked;
         // Behind a nap a poll takes long by itself: the next one tells.
@@ -266,11 +297,64 @@ pub fn wait(
         let passed = now - since;
         match nap_ns(passed, expected_ns) {
             Some(nap) => {
-                sleep(is_over, deadline.earlier(Deadline::after(nap)));
+                let until = now.saturating_add(nap).min(due_ns.max(now + SHORTEST_NAP_NS));
+                sleep(is_over, deadline.earlier(Deadline::at(until)));
                 is_cold = true;
             }
             None if passed < SPIN_NS => std::hint::spin_loop(),
             None => std::thread::yield_now(),
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::sync::atomic::AtomicU64;
+
+    /// Never moves, and must be asked again 50 us later.
+    #[derive(Default)]
+    struct Impatient {
+        due_ns: AtomicU64,
+    }
+
+    impl Progress for Impatient {
+        fn poll(&self) -> bool {
+            self.due_ns.store(now_ns() + 50_000, Relaxed);
+            false
+        }
+
+        fn expected_ns(&self) -> u64 {
+            0
+        }
+
+        fn due_ns(&self) -> u64 {
+            self.due_ns.load(Relaxed)
+        }
+    }
+
+    struct Nobody;
+
+    impl Sleeper for Nobody {
+        fn nudge(&self) {}
+    }
+
+    #[test]
+    fn no_nap_is_longer_than_a_source_allows() {
+        let source = Arc::new(Impatient::default());
+        let weak: Weak<dyn Progress> = Arc::downgrade(&(Arc::clone(&source) as Arc<dyn Progress>));
+        // Of one thread: this one polls, whatever other tests wait for.
+        let registered = Registered::new(weak, true);
+        registered.opened();
+        let (began, naps) = (now_ns(), Cell::new(0));
+        let sleep = |_: &dyn Fn() -> bool, until: Deadline| {
+            let left = until.left().expect("a nap has an end").as_nanos() as u64;
+            assert!(left <= 50_000, "{left} ns");
+            naps.set(naps.get() + 1);
+        };
+        // A sixteenth of what has passed would be three times as long in the end.
+        assert!(wait(&Nobody, &|| now_ns() - began > 2_400_000 && naps.get() > 0, &sleep, Deadline::NEVER));
+        registered.closed();
     }
 }

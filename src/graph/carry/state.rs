@@ -19,6 +19,7 @@ use crate::kernel::{Frame, RunContext, Scratch, Stop};
 use crate::memory::{MemoryBlock, Tag, ValueSlot, View, heap};
 use crate::stream::Queue;
 use crate::sync::ambient::Lineage;
+use crate::sync::progress;
 use crate::sync::{EventCount, Mailbox, Mutex, OnceLock, RunLatch, Slots};
 use crate::threadpool::{HelpRequest, Job, MAX_SLOTS, ThreadPool};
 use crate::trace::{NONE, TraceEvent};
@@ -407,6 +408,7 @@ impl RunState {
     pub(in crate::graph) fn stop(&self) {
         self.stop.set();
         self.calls.set_stop(true);
+        progress::may_end();
     }
 }
 
