@@ -162,3 +162,82 @@ fn what_waits_for_a_cond_that_a_constant_chose_waits_for_all_of_it() {
         }
     }
 }
+
+/// Whether `slow` has run.
+struct Look(Arc<AtomicU64>, Arc<AtomicU64>);
+
+impl Task for Look {
+    fn run(&self) -> Result<()> {
+        self.1.fetch_add(u64::from(self.0.swap(0, Relaxed) == 0), Relaxed);
+        Ok(())
+    }
+}
+
+/// Later iterations wait for an effect of the first one, and so does what waits for the loop, although constants leave
+/// nothing in them that has effects.
+#[test]
+fn what_waits_for_a_loop_that_was_written_out_waits_for_its_first_iteration() {
+    for parallel in 1..=3 {
+        let (slow, early) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let mut condition = pure("condition");
+        let x = condition.inputs(2);
+        let less = condition.op(&[x[0]], |x| i32::from(x[0] < 4));
+        let condition = condition.giving(&[less]);
+        let mut then = Builder::new("then");
+        then.input();
+        then.graph.add_task("slow", Arc::new(Slow(Arc::clone(&slow))) as Arc<dyn Task>, 1_000_000).unwrap();
+        let (then, mut other) = (then.giving(&[]), Builder::new("other"));
+        other.input();
+        let other = other.giving(&[]);
+        let mut body = pure("body");
+        let x = body.inputs(2);
+        let is_first = body.op(&[x[0]], |x| i32::from(x[0] == 0));
+        body.graph.add_cond("if first", is_first, &then, &other, &[x[1]]).unwrap();
+        let (i, y) = (body.op(&[x[0]], |x| x[0] + 1), body.op(&[x[1]], |x| x[0] + 1));
+        let body = body.giving(&[i, y]);
+        let mut main = Builder::new("main");
+        let (x, zero) = (main.input(), main.constant(0));
+        let looped = main.graph.add_while("loop", &condition, &body, &[zero, x], &[], parallel).unwrap();
+        let look = Arc::new(Look(Arc::clone(&slow), Arc::clone(&early)));
+        let look = main.graph.add_task("look", look as Arc<dyn Task>, 0).unwrap();
+        main.graph.add_control_edge(looped, look).unwrap();
+        let program = compile(&main.giving(&[looped.output(1)]));
+        assert_eq!(fact(&program, "unrolled"), 1);
+        for pool in &all_pools() {
+            for _ in 0..10 {
+                assert_eq!(run(&program, &[5], &on(pool)).unwrap(), [9]);
+            }
+        }
+        assert_eq!(early.load(Relaxed), 0, "{parallel} at once");
+    }
+}
+
+/// Whoever uses a value of a loop comes behind what the loop waits for.
+#[test]
+fn a_loop_that_waits_is_not_written_out() {
+    for effect in [None, Some(Arc::new(Effect::default()) as Arc<dyn Task>)] {
+        let has_effect = effect.is_some();
+        let slow = Arc::new(AtomicU64::new(0));
+        let mut condition = pure("condition");
+        let x = condition.inputs(2);
+        let less = condition.op(&[x[0]], |x| i32::from(x[0] < 2));
+        let condition = condition.giving(&[less]);
+        let mut body = pure("body");
+        let x = body.inputs(2);
+        let (i, y) = (body.op(&[x[0]], |x| x[0] + 1), body.op(&[x[1]], |x| x[0] + 1));
+        if let Some(effect) = effect {
+            body.graph.add_task("effect", effect, 0).unwrap();
+        }
+        let body = body.giving(&[i, y]);
+        let mut main = Builder::new("main");
+        let (x, zero) = (main.input(), main.constant(0));
+        let first = main.graph.add_task("slow", Arc::new(Slow(Arc::clone(&slow))) as Arc<dyn Task>, 0).unwrap();
+        let looped = main.graph.add_while("loop", &condition, &body, &[zero, x], &[], 1).unwrap();
+        main.graph.add_control_edge(first, looped).unwrap();
+        let seen = main.op(&[looped.output(1)], move |x| x[0] + 100 * slow.swap(0, Relaxed) as i32);
+        let program = compile(&main.giving(&[seen]));
+        for pool in &all_pools() {
+            assert_eq!(run(&program, &[5], &on(pool)).unwrap(), [107], "{has_effect}");
+        }
+    }
+}

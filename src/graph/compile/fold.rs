@@ -13,7 +13,7 @@ use crate::base::{Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, Tensor};
 use crate::graph::build::contents::{After, Contents, Node, NodeBody, Value};
 use crate::graph::build::options::Forwarding;
-use crate::graph::build::verify::{Kinds, Verified, has_effects};
+use crate::graph::build::verify::{Kinds, Verified};
 use crate::kernel::{KernelContext, NEVER, Scratch};
 use crate::memory::{AlignedBuffer, Bytes, View};
 use std::collections::HashMap;
@@ -242,8 +242,8 @@ impl Folding<'_> {
         if has_switch(&branches[chosen]) {
             return false;
         }
-        // Something must go on waiting for what the choice waits for.
-        if !node.after.is_empty() && !branches[chosen].nodes.iter().any(has_effects) {
+        // Whoever uses a value of the choice comes behind what the choice waits for, which pure nodes would not.
+        if !node.after.is_empty() {
             return false;
         }
         let known: Vec<_> = inputs[1..].iter().map(|&value| self.tensor(value).cloned()).collect();
@@ -267,7 +267,7 @@ impl Folding<'_> {
     }
 
     /// The nodes of a graph inside of a node called `outer`, which see these inputs; what has effects waits for
-    /// `before`. Its outputs, and those of its nodes that nothing in it waits for.
+    /// `before`. Its outputs, and what to wait for so that all of it is over, and `before`.
     fn splice(
         &mut self,
         outer: &str,
@@ -281,7 +281,7 @@ impl Folding<'_> {
         let has_inside: Vec<bool> = branch.nodes.iter().map(|inner| inner.inner().next().is_some()).collect();
         let mut has_successor = vec![false; branch.nodes.len()];
         let mut ports = inputs.iter();
-        let mut added = Vec::new();
+        let (mut added, mut has_waited) = (Vec::new(), false);
         for (old, inner) in branch.nodes.into_iter().enumerate() {
             if let (NodeBody::Input(_), Some(port)) = (&inner.body, ports.as_slice().first()) {
                 places.push(vec![*port]);
@@ -302,6 +302,7 @@ impl Folding<'_> {
             };
             if waits {
                 after.extend(before);
+                has_waited = true;
             }
             let new = self.nodes.len();
             if !matches!(inner.body, NodeBody::Constant(_)) {
@@ -317,7 +318,8 @@ impl Folding<'_> {
         }
         let values = branch.outputs.iter().map(|(_, (node, output))| places[*node][*output]).collect();
         let last = added.iter().filter(|(old, _)| !has_successor[*old]).map(|(_, new)| *new);
-        (values, last.collect())
+        let waited = before.iter().copied().filter(|_| !has_waited);
+        (values, last.chain(waited).collect())
     }
 
     /// A loop whose condition is false for its first values.

@@ -46,11 +46,9 @@ impl Folding<'_> {
         let inputs = self.inputs(node);
         let known: Vec<Known> = inputs.iter().map(|&value| self.tensor(value).cloned()).collect();
         let Some(trips) = trips(condition, body, inner, &known, num_variables) else { return false };
-        if trips == 0 || trips * nodes > MOST_NODES || !may_be_written_out(condition, body) {
-            return false;
-        }
-        // Something must go on waiting for what the loop waits for.
-        if !node.after.is_empty() && !body.nodes.iter().any(has_effects) {
+        // Whoever uses a value of the loop comes behind what the loop waits for, which pure nodes would not.
+        let waits = !node.after.is_empty();
+        if trips == 0 || trips * nodes > MOST_NODES || waits || !may_be_written_out(condition, body) {
             return false;
         }
         let parallel = if is_ordered(body) { 1 } else { parallel };
@@ -63,9 +61,7 @@ impl Folding<'_> {
             self.folded += iteration.nodes;
             let wait = trip.checked_sub(parallel as usize).map_or(&before, |done| &ended[done]).clone();
             let name = format!("{}/{trip}", node.name);
-            let (next, mut last) = self.splice(&name, iteration.contents, &values, &wait);
-            // An iteration in which nothing is left to do is over when what it waits for is.
-            last.extend(if last.is_empty() { wait } else { Vec::new() });
+            let (next, last) = self.splice(&name, iteration.contents, &values, &wait);
             ended.push(last);
             values[..num_variables].copy_from_slice(&next);
         }
