@@ -417,6 +417,68 @@ fn forwarding_is_forbidden_and_reserved_by_name() {
     assert!(build.compile(&graph).is_ok());
 }
 
+/// Random graphs in which a node demands its first input: taken exactly if all other readers come before it by edges,
+/// and with the numbers of the same graph without the demand.
+#[test]
+fn a_reserved_input_is_taken_over_where_its_other_readers_come_before() {
+    let (mut random, pools) = (Random::new(7), all_pools());
+    let (mut taken, mut refused) = (0, 0);
+    for _ in 0..500 {
+        let n = 4 + random.below(8);
+        let edges: Vec<[usize; 2]> = (1..n).map(|node| [random.below(node), random.below(node)]).collect();
+        let demanding = 1 + random.below(n - 1);
+        let wanted = edges[demanding - 1][0];
+        let make = |build: &mut Build, reserved: bool| {
+            let mut graph = Graph::new("reserved");
+            let x = graph.add_input("x", desc(16)).unwrap();
+            let mut values = vec![build.op(&mut graph, What::Mix(1), &[x], 16, false).output(0)];
+            let mut read = vec![false; n];
+            for (node, &[a, b]) in (1..n).zip(&edges) {
+                let is_demanding = node == demanding;
+                let own = build.op(&mut graph, What::Mix(node as i32), &[values[a], values[b]], 16, is_demanding);
+                let how = if reserved { Forwarding::Reserved(0) } else { Forwarding::Never };
+                if is_demanding {
+                    graph.set_forwarding(own, 0, how).unwrap();
+                }
+                values.push(own.output(0));
+                [a, b].into_iter().for_each(|from| read[from] = true);
+            }
+            for (node, _) in read.iter().enumerate().filter(|(_, read)| !**read) {
+                graph.add_output(&format!("y{node}"), values[node]).unwrap();
+            }
+            build.compile(&graph)
+        };
+        let mut behind = vec![false; n];
+        behind[demanding] = true;
+        for node in (1..n).rev().filter(|&node| node <= demanding) {
+            if behind[node] {
+                edges[node - 1].iter().for_each(|&from| behind[from] = true);
+            }
+        }
+        let reads = |node: usize| edges[node - 1].contains(&wanted);
+        let may = (1..n).all(|node| node == demanding || !reads(node) || behind[node]);
+        let mut build = Build::new();
+        let plain = make(&mut build, false).unwrap();
+        match make(&mut build, true) {
+            Ok(program) => {
+                assert!(may, "{edges:?}, {demanding}");
+                assert_eq!(fact(&program, "forwarded"), 1);
+                for pool in &pools {
+                    let inputs = [(0..16).collect::<Vec<i32>>()];
+                    let pool = pool.as_ref();
+                    assert_eq!(run(&program, &inputs, pool), run(&plain, &inputs, pool), "{edges:?}, {demanding}");
+                }
+                taken += 1;
+            }
+            Err(error) => {
+                assert!(!may, "{edges:?}, {demanding}: {}", error.message());
+                refused += 1;
+            }
+        }
+    }
+    assert!(taken > 100 && refused > 100, "{taken} taken, {refused} refused");
+}
+
 /// Branches of a case with `lengths` values of 1 KiB in a row, the last of which it gives; inner ones with a cond of
 /// two such branches.
 #[test]

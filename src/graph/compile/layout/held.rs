@@ -36,6 +36,11 @@ impl HeldMemory {
         false
     }
 
+    /// Drops the shares of a storage that another one has taken over.
+    pub fn forget(&mut self, storage: u32) {
+        self.shares.retain(|share| share.0 != storage);
+    }
+
     /// The place of so many bytes in a free block.
     pub fn cut(&mut self, bytes: usize) -> Option<usize> {
         if bytes == 0 { Some(0) } else { cut(&mut self.free, bytes, WINDOW, |_| true).map(|block| block.at) }

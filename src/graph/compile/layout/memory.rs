@@ -298,7 +298,7 @@ impl<'a> Planner<'a> {
                 }
             }
             if let Some(kernel) = self.flat.kernel_at(node) {
-                self.forward(node, kernel, &mut ending, &mut held)?;
+                self.forward(node, kernel, rows, &mut ending, &mut held)?;
             }
             for i in self.first_write[node]..self.first_write[node + 1] {
                 let storage = self.writes[i as usize] as usize;
@@ -383,6 +383,7 @@ impl<'a> Planner<'a> {
         &mut self,
         node: usize,
         kernel: &FlatKernel,
+        rows: &EdgeRows<'_>,
         ending: &mut Vec<u32>,
         held: &mut HeldMemory,
     ) -> Result<()> {
@@ -400,7 +401,7 @@ impl<'a> Planner<'a> {
                         continue;
                     }
                     let fits = |arg: &&crate::graph::compile::layout::flat::FlatArg| {
-                        self.why_not(node, ending, arg.storage, to).is_none()
+                        self.why_not(node, ending.contains(&arg.storage), arg.storage, to).is_none()
                     };
                     let wanted = taken.map_or(0..inputs, |input| input..input + 1);
                     if let Some(from) = args[wanted].iter().find(fits).map(|arg| arg.storage) {
@@ -413,13 +414,20 @@ impl<'a> Planner<'a> {
                         // A variable of a loop that is written in place already.
                         continue;
                     }
+                    // Shares may have gone another way than to the node that must have them all.
+                    let is_last = ending.contains(&from) || self.is_behind_all(node, from, rows);
                     let why = if self.flat.kernel_of(kernel).in_place() {
-                        self.why_not(node, ending, from, to)
+                        self.why_not(node, is_last, from, to)
                     } else {
                         Some("the kernel does not work in place")
                     };
                     if let Some(why) = why {
                         return Err(refusal(self.flat, kernel, why));
+                    }
+                    if !ending.contains(&from) {
+                        held.forget(from);
+                        let life = &mut self.lives[from as usize];
+                        (life.ends, life.readers) = (false, u32::MAX);
                     }
                     self.take_over(from, to, ending, held);
                 }
@@ -428,7 +436,29 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    fn why_not(&self, node: usize, ending: &[u32], from: u32, to: u32) -> Option<&'static str> {
+    /// Whether all other nodes that read a storage come before this one.
+    fn is_behind_all(&self, node: usize, storage: u32, rows: &EdgeRows<'_>) -> bool {
+        let life = self.lives[storage as usize];
+        let region = self.regions.of[node];
+        if !life.ends || life.home != region {
+            return false;
+        }
+        let reads = |other: usize| {
+            let row = self.first_read[other] as usize..self.first_read[other + 1] as usize;
+            self.reads[row].contains(&storage)
+        };
+        let readers: Vec<usize> = (0..self.flat.bodies.len()).filter(|&other| other != node && reads(other)).collect();
+        let Some(&first) = readers.first() else { return true };
+        // The array has an order: from the back to the front, a node comes before this one if a successor does.
+        let mut is_before = vec![false; self.flat.bodies.len()];
+        is_before[node] = true;
+        for other in (first..node).rev().filter(|&other| self.regions.of[other] == region) {
+            is_before[other] = rows.of(other).iter().any(|edge| is_before[edge.target as usize]);
+        }
+        readers.iter().all(|&reader| is_before[reader])
+    }
+
+    fn why_not(&self, node: usize, is_last: bool, from: u32, to: u32) -> Option<&'static str> {
         let (input, output) = (self.flat.storages[from as usize], self.flat.storages[to as usize]);
         let life = self.lives[to as usize];
         if input.bytes != output.bytes {
@@ -444,7 +474,7 @@ impl<'a> Planner<'a> {
         if !own {
             return Some("the output is a variable of a loop, or an output of a cond or of a node that may be skipped");
         }
-        if !ending.contains(&from) {
+        if !is_last {
             return Some("others may use the input at the same time or later");
         }
         None
