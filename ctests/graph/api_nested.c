@@ -129,6 +129,53 @@ static void test_node(weir_threadpool *pool) {
     weir_engine_release(engine);
 }
 
+static int32_t count_task(void *arg) {
+    atomic_fetch_add((atomic_int *)arg, 1);
+    return WEIR_OK;
+}
+
+/* A program with a task in it is run although nobody uses its output; a run for some outputs does without. */
+static void test_unused_node(weir_threadpool *pool) {
+    weir_engine *engine = make_engine(pool);
+    adder a = {.fails = 0};
+    weir_program *pure = make_inner(engine, &a), *programs[3];
+    const weir_tensor_desc desc = vector_desc(WIDTH);
+    atomic_int tasks = 0;
+    for (int depth = 0; depth < 3; depth++) {
+        weir_graph *graph = make_graph("inner");
+        weir_value x, y;
+        CHECK_OK(weir_graph_add_input(graph, "x", &desc, &x));
+        CHECK_OK(weir_graph_add_program(graph, "pure", pure, &x, 1, &y, 1, NULL));
+        if (depth == 0) {
+            CHECK_OK(weir_graph_add_task(graph, "task", count_task, &tasks, NULL, 0, NULL));
+        } else {
+            weir_value unused;
+            CHECK_OK(weir_graph_add_program(graph, "unused", programs[depth - 1], &x, 1, &unused, 1, NULL));
+        }
+        CHECK_OK(weir_graph_add_output(graph, "y", y));
+        const weir_compile_options options = {.struct_size = sizeof options, .partial_runs = 1};
+        CHECK_OK(weir_graph_compile(graph, &engine, 1, &options, &programs[depth]));
+        weir_graph_destroy(graph);
+    }
+    weir_tensor *in = make_tensor(engine, desc), *out = make_tensor(engine, desc);
+    fill(in, 5);
+    for (int depth = 0; depth < 3; depth++) {
+        atomic_store(&tasks, 0);
+        CHECK_OK(weir_program_run(programs[depth], NULL, &in, 1, &out, 1, NULL));
+        CHECK(atomic_load(&tasks) == 1);
+        const size_t first = 0;
+        const weir_run_options some = {.struct_size = sizeof some, .outputs = &first, .num_outputs = 1};
+        CHECK_OK(weir_program_run(programs[depth], NULL, &in, 1, &out, 1, &some));
+        CHECK(atomic_load(&tasks) == 1);
+        CHECK(floats(out)[0] == inner_of(floats(in)[0]));
+    }
+    for (int depth = 0; depth < 3; depth++) weir_program_release(programs[depth]);
+    weir_program_release(pure);
+    weir_tensor_release(in);
+    weir_tensor_release(out);
+    weir_engine_release(engine);
+}
+
 /* A kernel that runs a program for each row. */
 typedef struct spawner {
     weir_program *program;
@@ -287,6 +334,7 @@ int main(void) {
     weir_runtime_info before = runtime_info();
     test_stops(NULL);
     test_node(NULL);
+    test_unused_node(NULL);
     test_many(NULL);
     for (int kind = 0; kind < POOL_KINDS; kind++) {
         for (int threads = 1; threads <= 3; threads += 2) {
@@ -294,6 +342,7 @@ int main(void) {
             if (kind == POOL_LATE) continue;
             test_pool *of = test_pool_create(kind, threads, &pool);
             test_node(pool);
+            test_unused_node(pool);
             test_many(pool);
             test_stops(pool);
             weir_threadpool_release(pool);

@@ -58,7 +58,13 @@ impl Program {
         let contents = chosen.as_ref().unwrap_or(contents);
         let (graph_nodes, asked) = (contents.num_nodes(), options.clone());
         let communications = divided.as_ref().map_or(Vec::new(), |(_, found)| found.clone());
-        let mut facts = CompileFacts { graph_nodes, options: asked, communications, ..CompileFacts::default() };
+        let mut facts = CompileFacts {
+            graph_nodes,
+            has_side_effects: contents.nodes.iter().any(verify::has_effects),
+            options: asked,
+            communications,
+            ..CompileFacts::default()
+        };
         let Some(placed) = place::place(contents, &verified, &engines, options, &mut answers)? else {
             return Program::compile_for_host(contents, verified, engines, options, facts, &mut answers);
         };

@@ -78,6 +78,11 @@ pub trait Kernel: Send + Sync {
         false
     }
 
+    /// Whether it does more than compute outputs, and more than `effects` says: it is called in every whole run.
+    fn has_side_effects(&self) -> bool {
+        false
+    }
+
     /// The reads and writes of its calls besides their tensors. A kernel with effects is called in every run.
     fn effects(&self) -> &[Effect] {
         &[]

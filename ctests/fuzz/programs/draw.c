@@ -184,7 +184,7 @@ static void draw_program(taste *t, graph_plan *g, int depth, op op) {
     for (int i = 0; i < outs; i++) gives(g, n, VEC);
     taste inner = *t;
     inner.devices = t->devices && chance(t->d, 40);
-    inner.uncounted = true;
+    inner.uncounted = t->uncounted || op == OP_CALL;
     if (op == OP_CALL) inner.fail = false;
     if (op == OP_CALL) inner.later = t->later && chance(t->d, 30), inner.block = false;
     n->graphs[0] = draw_graph(&inner, depth + 1, types, ports, outs, 1);

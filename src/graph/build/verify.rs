@@ -272,7 +272,8 @@ pub(in crate::graph) fn has_effects(node: &Node) -> bool {
         NodeBody::Task { .. } => true,
         NodeBody::Kernel { kernel, num_outputs, .. } => {
             let kernel = kernel.kernel();
-            *num_outputs == 0 || kernel.is_relied_on() || !kernel.effects().is_empty()
+            let has_more = kernel.has_side_effects() || !kernel.effects().is_empty();
+            *num_outputs == 0 || kernel.is_relied_on() || has_more
         }
         _ => node.inner().any(|inner| inner.nodes.iter().any(has_effects)),
     }

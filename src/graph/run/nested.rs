@@ -62,6 +62,10 @@ impl Kernel for Nested {
         Ok(self.program.outputs().iter().map(|port| port.desc).collect())
     }
 
+    fn has_side_effects(&self) -> bool {
+        self.program.facts.has_side_effects
+    }
+
     fn effects(&self) -> &[Effect] {
         &self.program.plan().effects
     }
