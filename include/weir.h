@@ -2449,8 +2449,8 @@ typedef struct weir_run_options {
   /**
    * Time limit of the run, in nanoseconds from the call, including time in the stream's queue; 0 = none. When it
    * expires nothing more is begun: the run ends after the running kernels, with DEADLINE_EXCEEDED, and to them
-   * weir_kernel_context_is_cancelled says 1. A run that had nothing left to begin succeeds. There is no timer: with
-   * a deadline the clock is read before each node.
+   * weir_kernel_context_is_cancelled says 1. A run that had nothing left to begin, and that has told no kernel so,
+   * succeeds. There is no timer: with a deadline the clock is read before each node.
    */
   uint64_t deadline_ns;
   /**

@@ -394,8 +394,61 @@ static void waiting_counts(void) {
     weir_engine_release(engine);
 }
 
+/* Asks until it is told that nobody wants its result, and then does without one. */
+static int32_t impatient(void *user, weir_kernel_context *context) {
+    int32_t cancelled = 0;
+    while (*(int *)user && !cancelled) CHECK_OK(weir_kernel_context_is_cancelled(context, &cancelled));
+    return *(int *)user ? WEIR_OK : plus_one(NULL, context);
+}
+
+/* A run that has told its last kernel that the time is over does not succeed; the next one does. */
+static void told_is_told(weir_threadpool *pool) {
+    weir_engine *engine = make_engine(pool);
+    weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, "told");
+    int asks = 1;
+    weir_kernel *kernel = unary(engine, impatient, &asks);
+    weir_graph *graph = make_graph("one"), *outer = make_graph("outer");
+    const weir_tensor_desc desc = integer();
+    weir_value v;
+    CHECK_OK(weir_graph_add_input(graph, "x", &desc, &v));
+    CHECK_OK(weir_graph_add_kernel(graph, "impatient", kernel, &v, 1, &v, 1, NULL));
+    CHECK_OK(weir_graph_add_output(graph, "y", v));
+    weir_program *programs[2] = {compile(graph, engine), NULL};
+    CHECK_OK(weir_graph_add_input(outer, "x", &desc, &v));
+    CHECK_OK(weir_graph_add_program(outer, "inner", programs[0], &v, 1, &v, 1, NULL));
+    CHECK_OK(weir_graph_add_output(outer, "y", v));
+    programs[1] = compile(outer, engine);
+    weir_tensor *in = make_tensor(engine, desc), *out = make_tensor(engine, desc);
+    const weir_run_options options = {.struct_size = sizeof options, .deadline_ns = 1000000};
+    *number(in) = 41;
+    for (int i = 0; i < 8; i++) {
+        weir_program *program = programs[i % 2];
+        weir_stream *on = i % 4 < 2 ? NULL : stream;
+        asks = 1;
+        weir_status status = weir_program_run(program, on, &in, 1, &out, 1, &options);
+        if (on != NULL && status == WEIR_OK) status = weir_stream_synchronize(on, WEIR_TIMEOUT_INFINITE);
+        CHECK_CODE(status, WEIR_DEADLINE_EXCEEDED, "1000000 ns");
+        if (on != NULL) CHECK_OK(weir_stream_clear_error(on));
+        asks = 0;
+        const weir_run_options calm = {.struct_size = sizeof calm, .deadline_ns = UINT64_C(1000000000000)};
+        CHECK_OK(weir_program_run(program, on, &in, 1, &out, 1, i < 4 ? NULL : &calm));
+        if (on != NULL) CHECK_OK(weir_stream_synchronize(on, WEIR_TIMEOUT_INFINITE));
+        CHECK_EQ(*number(out), 42);
+        *number(out) = 0;
+    }
+    for (int i = 0; i < 2; i++) weir_program_release(programs[i]);
+    weir_graph_destroy(graph);
+    weir_graph_destroy(outer);
+    weir_kernel_release(kernel);
+    weir_tensor_release(in);
+    weir_tensor_release(out);
+    weir_stream_release(stream);
+    weir_engine_release(engine);
+}
+
 int main(void) {
     settings_read_back();
+    told_is_told(NULL);
     the_last_failure_is_the_last();
     waiting_counts();
     waits_are_counted(NULL);
@@ -410,6 +463,7 @@ int main(void) {
         weir_threadpool *pool = NULL;
         test_pool *host = test_pool_create(i == 0 ? POOL_FIFO : POOL_INLINE, 2, &pool);
         absent_outputs_are_told(pool);
+        told_is_told(pool);
         nodes_are_timed(pool);
         costs_are_handed_on(pool);
         weir_threadpool_release(pool);

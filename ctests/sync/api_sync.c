@@ -120,6 +120,16 @@ static void test_errors_of_several_engines(void) {
     CHECK_CODE(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL), WEIR_DATA_LOSS, names[0]);
     CHECK_TEXT(weir_last_error_message(), names[1]);
     CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
+    /* With results for each engine the text is the same. */
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(weir_stream_clear_error(streams[i]));
+        CHECK_OK(weir_enqueue_task(streams[i], fail_with_data_loss, NULL, NULL));
+    }
+    weir_engine_sync results[8] = {{.struct_size = sizeof results[0]}};
+    size_t count = 0;
+    CHECK_CODE(weir_sync_devices(WEIR_TIMEOUT_INFINITE, results, 8, &count), WEIR_DATA_LOSS, names[0]);
+    CHECK_TEXT(weir_last_error_message(), names[1]);
+    CHECK(count == 2 && results[0].status == WEIR_DATA_LOSS && results[1].status == WEIR_DATA_LOSS);
     for (int i = 0; i < 2; i++) {
         CHECK_CODE(weir_stream_synchronize(streams[i], WEIR_TIMEOUT_INFINITE), WEIR_DATA_LOSS, names[i]);
         weir_stream_release(streams[i]);

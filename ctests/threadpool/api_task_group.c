@@ -375,6 +375,23 @@ static void from_many_threads(void) {
     weir_task_group_release(s.group);
 }
 
+/* Holds several groups at once, so that all threads need new ones at the same time. */
+static void *make_many(void *arg) {
+    weir_task_group *groups[40];
+    (void)arg;
+    for (int round = 0; round < scale(20); round++) {
+        for (int i = 0; i < 40; i++) groups[i] = make_group(pool);
+        for (int i = 0; i < 40; i++) weir_task_group_release(groups[i]);
+    }
+    return NULL;
+}
+
+static void there_are_enough(void) {
+    pthread_t threads[8];
+    for (int i = 0; i < 8; i++) CHECK_EQ(pthread_create(&threads[i], NULL, make_many, NULL), 0);
+    for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
+}
+
 /* ---- kernels inside of a run ---- */
 
 static int32_t spawn_in_kernel(void *user, weir_kernel_context *context) {
@@ -426,6 +443,7 @@ static void all_of_it(test_pool *host) {
     released_early();
     handed_on();
     from_many_threads();
+    there_are_enough();
     inside_of_a_run();
     many();
     notified(host);

@@ -161,6 +161,14 @@ impl Error {
         Error(Arc::new(ErrorBody { code: self.0.code, message, run: self.0.run.clone(), origin: self.0.origin }))
     }
 
+    /// The code of the first one and the texts of all; OK if there is none.
+    pub fn all_of(errors: impl IntoIterator<Item = Error>) -> Result<()> {
+        let mut errors = errors.into_iter();
+        let Some(first) = errors.next() else { return Ok(()) };
+        let rest = errors.map(|error| format!("; {}", error.message())).collect::<String>();
+        Err(if rest.is_empty() { first } else { Error::new(first.code(), format!("{}{rest}", first.message())) })
+    }
+
     /// ABORTED: the work depends on something that has failed.
     pub fn derived(origin: &Error, message: impl Into<String>) -> Error {
         let origin = origin.0.origin.unwrap_or(origin.0.code);

@@ -15,7 +15,7 @@ use super::tensor::Tensor;
 use crate::base::{Error, Ref, Result};
 use crate::kernel::{Caller, Completion, Kept, KernelContext, Pending, Scratch, Stop};
 use crate::memory::{StreamCache, View};
-use crate::stream::{Queue, QueueWork, asleep};
+use crate::stream::{JoinOutcome, Joinable, Queue, QueueWork, asleep};
 use crate::sync::{EventCount, Mailbox, Mutex, ambient};
 use crate::threadpool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -111,7 +111,9 @@ impl LaterCall {
                 done = self.begin(queue, |done| Arc::clone(&rest).go_on(&self.context, outputs, done));
             } else if queue.is_synchronous() {
                 let awaited = self.awaited.load(Relaxed);
+                queue.share(Some((Arc::clone(self) as Arc<dyn Joinable>, 0)));
                 asleep(&|spin_ns, deadline| self.over.wait(awaited, spin_ns, deadline), queue.spin_ns());
+                queue.share(None);
                 done = true;
             } else {
                 return Poll::Pending;
@@ -127,6 +129,13 @@ impl LaterCall {
         let Some(held) = self.held.take() else { return Poll::Ready(Err(Error::internal("a call without a kernel"))) };
         let named = |error: Error| error.within(format_args!("kernel '{}'", held.kernel.name()));
         Poll::Ready(self.failure.take().map_or(Ok(()), |error| Err(named(error))))
+    }
+}
+
+/// The thread that has a synchronous queue sleeps until the call is done.
+impl Joinable for LaterCall {
+    fn join(self: Arc<Self>, _part: u64, _may_work: bool) -> JoinOutcome {
+        if self.is_over() { JoinOutcome::Others } else { JoinOutcome::Nobody }
     }
 }
 

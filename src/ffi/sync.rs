@@ -89,7 +89,7 @@ pub(super) unsafe fn sync(
         unsafe { versioned::write_array(results, &entries, "results") }?;
     }
     out.set(entries.len());
-    synced.into_iter().try_for_each(|engine| engine.result)
+    Error::all_of(synced.into_iter().filter_map(|engine| engine.result.err()))
 }
 
 /// Begins a scope: weir_async_scope_end reports the late failures from here on, on any asynchronous stream. Scopes may

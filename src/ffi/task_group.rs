@@ -12,7 +12,7 @@ use crate::memory::heap;
 use crate::stream::KeptListener;
 use crate::sync::fork;
 use crate::threadpool::ThreadPool;
-use crate::threadpool::group::{self, GroupListener, TaskArgument, TaskGroup};
+use crate::threadpool::group::{self, GroupListener, TaskArgument};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -58,14 +58,14 @@ pub unsafe extern "C" fn weir_kernel_context_create_task_group(
 #[inline]
 fn make(pool: Option<&Ref<ThreadPool>>, out: &mut *mut weir_task_group) -> Result<()> {
     fork::check()?;
-    let group = match group::create(pool) {
-        Some(group) => group,
-        None => {
-            heap::whole(|| {
+    let group = loop {
+        match group::create(pool) {
+            Some(group) => break group,
+            // Other threads may take all that are made here.
+            None => heap::whole(|| {
                 group::grow();
                 Ok(())
-            })?;
-            group::create(pool).ok_or_else(|| Error::exhausted("a task group", size_of::<TaskGroup>()))?
+            })?,
         }
     };
     *out = std::ptr::from_ref(group).cast_mut().cast();

@@ -368,9 +368,9 @@ impl<'a> KernelContext<'a> {
         self.scratch.data.load(Relaxed).wrapping_add(slot * Scratch::stride(self.scratch.bytes))
     }
 
-    /// Whether the result is not needed any more: a hint to stop early.
+    /// Whether the result is not needed any more: a hint to stop early. A run that says so does not succeed.
     pub fn is_cancelled(&self) -> bool {
-        self.stop().is_set() || self.stop().is_late()
+        self.stop().is_set() || self.stop().tells_late()
     }
 
     /// The stop flag of the call; runs inside of it are attached to it.

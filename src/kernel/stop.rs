@@ -41,6 +41,8 @@ pub enum BeginOutcome {
 #[derive(Default)]
 pub struct Stop {
     flag: AtomicU32,
+    /// 1 once a kernel was told that the deadline is past.
+    told_late: AtomicU32,
     /// On the library's clock; 0 = never.
     deadline: AtomicU64,
     /// The attached runs, with the numbers of their groups.
@@ -48,7 +50,12 @@ pub struct Stop {
 }
 
 /// The flag of a call that cannot be stopped.
-pub static NEVER: Stop = Stop { flag: AtomicU32::new(0), deadline: AtomicU64::new(0), inner: Mutex::new(Vec::new()) };
+pub static NEVER: Stop = Stop {
+    flag: AtomicU32::new(0),
+    told_late: AtomicU32::new(0),
+    deadline: AtomicU64::new(0),
+    inner: Mutex::new(Vec::new()),
+};
 
 impl Stop {
     pub fn set(&self) {
@@ -100,7 +107,21 @@ impl Stop {
 
     /// Sets the deadline; 0 = never.
     pub fn set_deadline(&self, at_ns: u64) {
+        self.told_late.store(0, Relaxed);
         self.deadline.store(at_ns, Relaxed);
+    }
+
+    /// `is_late`, for a kernel that may end early because of it: its run fails.
+    pub fn tells_late(&self) -> bool {
+        let is_late = self.is_late();
+        if is_late {
+            self.told_late.store(1, Relaxed);
+        }
+        is_late
+    }
+
+    pub fn has_told_late(&self) -> bool {
+        self.told_late.load(Relaxed) != 0
     }
 
     /// 0 = never.

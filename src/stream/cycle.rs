@@ -64,6 +64,16 @@ impl WaitEdges {
     }
 }
 
+/// A queue that a thread inside of this one waits for.
+pub(super) fn awaited_by(queue: &Queue) -> Option<Arc<Queue>> {
+    waits().iter().filter(|wait| wait.from == queue.id()).find_map(|wait| wait.to.upgrade())
+}
+
+/// Whether a thread inside of `queue` waits for `awaited`.
+pub(super) fn waits_for(queue: &Queue, awaited: &Queue) -> bool {
+    waits().iter().any(|wait| wait.from == queue.id() && std::ptr::eq(wait.to.as_ptr(), awaited))
+}
+
 impl Drop for WaitEdges {
     fn drop(&mut self) {
         let mut waits = waits();

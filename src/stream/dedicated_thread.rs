@@ -13,7 +13,7 @@ use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
 use crate::device::Device;
 use crate::sync::{
-    EventCount,
+    EventCount, fork,
     thread::{self, ThreadGroup, ThreadOrigin},
 };
 use std::cell::RefCell;
@@ -51,6 +51,7 @@ impl DedicatedThread {
     /// Starts the thread. It holds no queue between calls, and ends when this is dropped. `label` is short and
     /// distinguishes it from others.
     pub fn start(name: &str, label: &str) -> Result<DedicatedThread> {
+        fork::check()?;
         let lane =
             Arc::new(Lane { calls: Inbox::default(), called: EventCount::new(), is_over: AtomicBool::new(false) });
         let its_own = Arc::clone(&lane);

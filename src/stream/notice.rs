@@ -207,6 +207,7 @@ impl Debug for NoticeShared {
 impl NoticeThread {
     /// `owner` is "engine cuda:0".
     pub fn start(owner: &str) -> Result<NoticeThread> {
+        fork::check()?;
         let shared = Arc::<NoticeShared>::default();
         let own = Arc::clone(&shared);
         let label = owner.rsplit(' ').next().unwrap_or(owner).replace(':', "");

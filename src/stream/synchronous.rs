@@ -14,14 +14,39 @@ use std::task::Poll;
 impl Queue {
     /// Runs `work` as the next item of a synchronous queue, in this thread, once no other thread runs one.
     pub fn run(self: &Arc<Self>, work: impl FnOnce() -> Result<()>) -> Result<()> {
-        self.now(|| self.named(work))
+        self.now(|| self.hold(), || self.named(work))
+    }
+
+    /// Submits to a synchronous queue what needs a permit besides. No thread that has one of the two waits for the
+    /// other: while the queue is busy, the permit is given back. `acquire` may wait for it.
+    pub fn submit_with<T>(self: &Arc<Self>, op: QueueItem, acquire: &mut dyn FnMut() -> Result<T>) -> Result<()> {
+        let mut permit = None;
+        self.run_held(op, || {
+            loop {
+                let seen = self.completed();
+                permit = Some(acquire()?);
+                if let Some(guard) = self.try_hold() {
+                    return Ok(guard);
+                }
+                permit = None;
+                self.wait_for_turn(seen)?;
+            }
+        })
     }
 
     /// Runs an item of a synchronous queue.
     pub(super) fn run_now(self: &Arc<Self>, op: QueueItem) -> Result<()> {
+        self.run_held(op, || self.hold())
+    }
+
+    fn run_held<'a>(
+        self: &'a Arc<Self>,
+        op: QueueItem,
+        hold: impl FnOnce() -> Result<DrainGuard<'a, Items>>,
+    ) -> Result<()> {
         let traced = self.trace_item(&op);
         let working = traced.as_ref().map(TracedItem::work);
-        let result = self.now(move || match &op {
+        let result = self.now(hold, move || match &op {
             QueueItem::Record(mark) => {
                 mark.reach(None);
                 Ok(())
@@ -44,16 +69,20 @@ impl Queue {
         result
     }
 
-    /// Runs and drops an item in this thread, once no other thread runs one.
+    /// Runs and drops an item in this thread, once it has the drain lock.
     #[inline]
-    fn now(self: &Arc<Self>, item: impl FnOnce() -> Result<()>) -> Result<()> {
+    fn now<'a>(
+        self: &'a Arc<Self>,
+        hold: impl FnOnce() -> Result<DrainGuard<'a, Items>>,
+        item: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
         if ambient::within(ambient::ActiveWork::Queue(self.id())) {
             return Err(Error::precondition(format!(
                 "stream '{}' is synchronous and is used from inside its own work",
                 self.name()
             )));
         }
-        let guard = self.hold()?;
+        let guard = hold()?;
         self.count_submitted();
         let outermost = !DRAINING.with(|draining| draining.replace(true));
         let frame = ambient::enter(ambient::ActiveWork::Queue(self.id()));
@@ -76,21 +105,21 @@ impl Queue {
             if let Some(guard) = self.try_hold() {
                 return Ok(guard);
             }
-            let next = |spin_ns, deadline| self.wait_completed(seen + 1, spin_ns, deadline);
-            let must_not_sleep = ambient::within_device() || ambient::within(ambient::ActiveWork::Unknown);
-            if !must_not_sleep && ambient::depth() > 0 {
-                run_later();
-                wait::nested("other work", self, &next, self.spin_ns(), Deadline::NEVER)?;
-                continue;
-            }
-            let limit = if must_not_sleep { Deadline::after(self.spin_ns()) } else { Deadline::NEVER };
-            if !next(self.spin_ns(), limit) {
-                return Err(Error::precondition(format!(
-                    "synchronous stream '{}' is in use by another thread, and waiting for it here would block a \
-                     worker of a thread pool",
-                    self.name()
-                )));
-            }
+            self.wait_for_turn(seen)?;
         }
+    }
+
+    /// Waits until an item behind the first `seen` is over.
+    fn wait_for_turn(self: &Arc<Self>, seen: u64) -> Result<()> {
+        let done = || self.completed() > seen;
+        let sleep = |spin_ns, deadline| self.wait_completed(seen + 1, spin_ns, deadline);
+        let wait = wait::Wait {
+            what: "other work",
+            done: &done,
+            on_device: &|| false,
+            sleep: &sleep,
+            spin_ns: self.spin_ns(),
+        };
+        wait::until(&wait, Some(self), Deadline::NEVER)
     }
 }

@@ -53,17 +53,9 @@ pub fn sync_all(extent: Extent, timeout_ns: u64) -> Result<()> {
         snapshot.add(&account);
     }
     snapshot.taken().wait(deadline)?;
-    let mut all: Option<Error> = None;
     let mut behind = 0;
-    while let Some(account) = extent.next(&mut behind) {
-        if let Some(error) = account.tell(extent.reporter()) {
-            all = Some(match all {
-                None => error,
-                Some(first) => Error::new(first.code(), format!("{}; {}", first.message(), error.message())),
-            });
-        }
-    }
-    all.map_or(Ok(()), Err)
+    let accounts = std::iter::from_fn(|| extent.next(&mut behind));
+    Error::all_of(accounts.filter_map(|account| account.tell(extent.reporter())))
 }
 
 /// As `sync_all`, with a result for each engine, in order of creation. All targets are taken before the first wait, so
@@ -140,9 +132,7 @@ impl Scope {
         snapshot.taken().wait(deadline)?;
         let mut failures: Vec<_> = accounts.iter().flat_map(|account| self.tell(account)).collect();
         failures.sort_by_key(|failure| failure.0);
-        let Some((first, rest)) = failures.split_first() else { return Ok(()) };
-        let more = rest.iter().map(|(_, error)| format!("; {}", error.message())).collect::<String>();
-        Err(Error::new(first.1.code(), format!("{}{more}", first.1.message())))
+        Error::all_of(failures.into_iter().map(|(_, error)| error))
     }
 
     fn tell(self, account: &Account) -> impl Iterator<Item = (u64, Error)> {

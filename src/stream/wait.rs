@@ -4,15 +4,16 @@
 //!
 //! The waiter loops until the work is done:
 //!
-//! 1. It drains the queue if the drain lock is free, and the queues that this one is parked on. It stops after the item
-//!    that it waits for, or at its deadline; threads that the queue calls do the rest. It joins a run in progress
-//!    (`Joinable`).
+//! 1. It drains the queue if the drain lock is free, and the queues that this one is parked on, or for which a thread
+//!    inside of its work waits. It stops after the item that it waits for, or at its deadline; threads that the queue
+//!    calls do the rest. It joins a run in progress (`Joinable`).
 //! 2. Otherwise another thread or a device is working. The waiter spins within its budget, and then sleeps on the event
 //!    count of the queue at which the chain ends, which advances when that queue progresses, is called, parks, or is
 //!    shared.
 //!
 //! So a wait sleeps only for work that some thread is running, or that completes by itself. All threads of a pool may
-//! wait: they do the work themselves. No pool has to know its threads.
+//! wait: they do the work themselves. No pool has to know its threads. A worker runs other tasks of its pool before it
+//! sleeps, if the host has `help`.
 //!
 //! # Calls
 //!
@@ -21,12 +22,13 @@
 //! # Where a wait is refused
 //!
 //! - Inside of the stream's own work, or where the stream waits for the caller in turn (`cycle`).
-//! - In a worker of a pool, when no thread is working on it: a later completion may need that very thread.
+//! - In a worker of a pool, when no thread is working on it: a later completion may need that very thread. The thread
+//!   that has a synchronous stream is not working while it sleeps for one (`Queue::share`).
 //! - In a helper of a run or a region nested too deep to know what it blocks, when another thread is working on it.
 //! - On a thread that a device needs, after a moment.
 #![forbid(unsafe_code)]
 
-use super::cycle::WaitEdges;
+use super::cycle::{WaitEdges, awaited_by, waits_for};
 use super::dedicated_thread::answer_calls;
 use super::drain::{ThreadRole, run_later};
 use super::queue::{JoinOutcome, Mark, Queue};
@@ -141,10 +143,22 @@ pub const GRACE_NS: u64 = 50_000_000;
 
 /// The end of the chain of awaited queues.
 struct Front {
-    /// From the awaited queue to the last one: each is parked on the next.
+    /// From the awaited queue to the last one: each is parked on the next, or a thread inside of it waits for that.
     chain: SmallVec<[Arc<Queue>; 4]>,
     /// Whether a thread or a device is working on the last one.
     is_at_work: bool,
+}
+
+impl Front {
+    /// Whether one of the chain goes on without the next.
+    fn has_moved(&self) -> bool {
+        self.chain.windows(2).any(|pair| !is_held_up(&pair[0], &pair[1]))
+    }
+}
+
+/// Whether `queue` cannot go on before `next` has.
+fn is_held_up(queue: &Queue, next: &Queue) -> bool {
+    queue.drain_lock().is_parked() || waits_for(queue, next)
 }
 
 impl QueueWaiter<'_, '_> {
@@ -180,7 +194,7 @@ impl QueueWaiter<'_, '_> {
                 return Err(late(self.wait.what, self.queue));
             }
             let Some(front) = front else { continue };
-            if self.nested.may_take_more() && help_pool(self.queue) {
+            if self.nested.may_take_more() && (help_pool(self.queue) || self.helps_own_pool()) {
                 self.slept.set(false);
                 continue;
             }
@@ -207,7 +221,7 @@ impl QueueWaiter<'_, '_> {
             let queue = Arc::clone(&chain[chain.len() - 1]);
             let before = chain.len().checked_sub(2).map(|i| Arc::clone(&chain[i]));
             // Of the queues behind it only enough that this one can continue.
-            let enough = || self.is_over() || before.as_ref().is_some_and(|before| !before.drain_lock().is_parked());
+            let enough = || self.is_over() || before.as_ref().is_some_and(|before| !is_held_up(before, &queue));
             if enough() {
                 return None;
             }
@@ -217,19 +231,25 @@ impl QueueWaiter<'_, '_> {
                     return None;
                 }
             }
+            let is_new = |next: &Arc<Queue>| !chain.iter().any(|queue| Arc::ptr_eq(queue, next));
             if !queue.drain_lock().is_parked() {
                 // The holder of the drain lock may be in a run that others can join.
-                if self.join(&queue) == JoinOutcome::Worked {
+                let joined = self.join(&queue);
+                if joined == JoinOutcome::Worked {
                     self.slept.set(false);
                     return None;
+                }
+                if let Some(next) = awaited_by(&queue).filter(|next| next.has_more_on_host() && is_new(next)) {
+                    chain.push(next);
+                    continue;
                 }
                 if before.is_some() && !queue.has_more_on_host() {
                     // The queue before it waits for work on a device.
                     chain.pop();
                 }
-                return Some(Front { chain, is_at_work: true });
+                let is_asleep = queue.is_synchronous() && queue.is_shared() && joined == JoinOutcome::Nobody;
+                return Some(Front { chain, is_at_work: !is_asleep });
             }
-            let is_new = |next: &Arc<Queue>| !chain.iter().any(|queue| Arc::ptr_eq(queue, next));
             if let Some(next) = queue.parked_on().filter(|next| next.has_more_on_host() && is_new(next)) {
                 chain.push(next);
                 continue;
@@ -262,7 +282,7 @@ impl QueueWaiter<'_, '_> {
                 || self.is_over()
                 || is_with_device()
                 || (registered.is_able && end.drain_lock().is_called())
-                || front.chain[..front.chain.len() - 1].iter().any(|queue| !queue.drain_lock().is_parked())
+                || front.has_moved()
         };
         let mut is_news_now = is_news();
         if !is_news_now && !self.slept.get() && self.wait.spin_ns > 0 {
@@ -277,8 +297,10 @@ impl QueueWaiter<'_, '_> {
         let mut result = Ok(());
         if !is_news_now {
             self.slept.set(true);
+            // A worker looks at the tasks of its pool first.
+            let is_new_worker = self.is_worker.is_none() && *self.is_worker.insert(threadpool::within_any());
             result = self.may_sleep(front.is_at_work);
-            if result.is_ok() {
+            if result.is_ok() && !is_new_worker {
                 watch.sleep(self.slice(end));
                 self.rounds.set(if watch.is_over() { 0 } else { self.rounds.get() + 1 });
             }
@@ -295,6 +317,11 @@ impl QueueWaiter<'_, '_> {
         result
     }
 
+    /// A worker, before it sleeps.
+    fn helps_own_pool(&self) -> bool {
+        self.is_worker == Some(true) && threadpool::help_own()
+    }
+
     /// When to wake to check for a deadlock, or for calls of a dedicated thread.
     fn slice(&self, end: &Queue) -> Deadline {
         let deadline =
@@ -302,15 +329,16 @@ impl QueueWaiter<'_, '_> {
         match self.waiting {
             Some(_) => deadline.earlier(Deadline::after(LOOK_AGAIN_NS)),
             // Work that others give to a pool meanwhile, and that does not begin, wakes nobody.
-            None if end.is_shared() => deadline.earlier(Deadline::after(GRACE_NS << self.rounds.get().min(4))),
+            None if end.is_shared() || self.is_worker == Some(true) => {
+                deadline.earlier(Deadline::after(GRACE_NS << self.rounds.get().min(4)))
+            }
             None => deadline,
         }
     }
 
     /// Refuses the sleep where it would deadlock, or where this thread may be needed.
     fn may_sleep(&mut self, is_at_work: bool) -> Result<()> {
-        let is_worker = *self.is_worker.get_or_insert_with(threadpool::within_any);
-        if (is_worker && !is_at_work) || ambient::within(ActiveWork::Unknown) {
+        if (self.is_worker == Some(true) && !is_at_work) || ambient::within(ActiveWork::Unknown) {
             return Err(would_block(self.wait.what, self.queue.name()));
         }
         if ambient::depth() == 0 {
@@ -325,33 +353,6 @@ impl QueueWaiter<'_, '_> {
             )));
         }
         Ok(())
-    }
-}
-
-/// Waits inside a queue's work, on a thread that may sleep (a dedicated one, or the caller of a synchronous stream):
-/// refuses a deadlock. A dedicated thread serves its own queue meanwhile.
-pub(super) fn nested(
-    what: &str,
-    queue: &Arc<Queue>,
-    sleep: &dyn Fn(u64, Deadline) -> bool,
-    spin_ns: u64,
-    deadline: Deadline,
-) -> Result<()> {
-    let waiting = WaitEdges::add(ambient::queues(), queue);
-    loop {
-        let _ = answer_calls();
-        if waiting.closes_a_circle() {
-            return Err(Error::precondition(format!(
-                "waiting for {what} of stream '{}' here would never end: that stream waits for the work that calls",
-                queue.name()
-            )));
-        }
-        if sleep(spin_ns, deadline.earlier(Deadline::after(LOOK_AGAIN_NS))) {
-            return Ok(());
-        }
-        if deadline.is_past() {
-            return Err(late(what, queue));
-        }
     }
 }
 

@@ -46,6 +46,6 @@ pub use host::{
     parallel_for, parallel_for_then, vtable_of,
 };
 pub use measure::now as measure;
-pub use pool::{Job, PoolEndWatch, ThreadPool, any_buried, release_buried, within_any};
+pub use pool::{Job, PoolEndWatch, ThreadPool, any_buried, help_own, release_buried, within_any};
 pub use sites::Level;
 pub use span::{MAX_SLOTS, Span};

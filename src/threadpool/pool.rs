@@ -379,10 +379,17 @@ pub fn within_any() -> bool {
     if ambient::within_any_pool() {
         return true;
     }
-    // Host functions are called, and the last reference is dropped, without the lock.
-    let pools: SmallVec<[Ref<ThreadPool>; 8]> =
-        LIVE.lock().iter().filter_map(|(_, pool)| Weak::upgrade(pool)).collect();
-    pools.iter().any(|pool| pool.host_says_in_parallel())
+    live_pools().iter().any(|pool| pool.host_says_in_parallel())
+}
+
+/// Runs one queued task of a pool that the calling thread belongs to, if the host of one has `help`.
+pub fn help_own() -> bool {
+    live_pools().iter().any(|pool| pool.in_parallel() && pool.help())
+}
+
+/// Host functions are called, and the last reference is dropped, without the lock.
+fn live_pools() -> SmallVec<[Ref<ThreadPool>; 8]> {
+    LIVE.lock().iter().filter_map(|(_, pool)| Weak::upgrade(pool)).collect()
 }
 
 impl Drop for ThreadPool {

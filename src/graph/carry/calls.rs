@@ -63,6 +63,8 @@ pub(in crate::graph) struct Calls {
     pub news: EventCount,
     /// The owner, if it is a stream.
     pub stream: Mutex<Option<Arc<Queue>>>,
+    /// The synchronous stream that the owner, a caller that blocks, has meanwhile.
+    pub holds: Mutex<Option<Arc<Queue>>>,
     /// The owner's event count, if it has several runs at once.
     pub together: Mutex<Option<Arc<EventCount>>>,
     /// The owner, if it is a node of another run.
@@ -109,6 +111,7 @@ impl Calls {
             returns: Returns::new(),
             news: EventCount::new(),
             stream: Mutex::new(None),
+            holds: Mutex::new(None),
             together: Mutex::new(None),
             rounds: Rounds::new(),
             stop,
@@ -122,6 +125,11 @@ impl Calls {
             true => self.stop.set(),
             false => self.stop.clear(),
         }
+    }
+
+    /// Whether one of them was told that the deadline is past.
+    pub fn has_told_late(&self) -> bool {
+        self.stop.has_told_late()
     }
 
     /// Sets the calls' deadline; 0 = never.

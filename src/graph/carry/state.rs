@@ -463,6 +463,15 @@ impl RunState {
         self.stop();
     }
 
+    /// A kernel was told of the deadline, and may have ended early; all nodes are over.
+    #[cold]
+    pub(in crate::graph) fn expire_for_a_kernel(&self) {
+        let ns = self.orders.lock().deadline_ns;
+        let text = format!("the run was given {ns} ns, and a kernel was told that they are over");
+        self.keep_failure(None, Error::new(Code::DeadlineExceeded, text));
+        self.stop();
+    }
+
     /// A kernel that ended early because of the deadline, or a run inside of it, did not fail: the run did.
     #[cold]
     pub(in crate::graph) fn ended_late(&self, node: u32, error: &Error) -> bool {

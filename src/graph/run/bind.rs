@@ -338,13 +338,12 @@ impl Bound<'_> {
         if is_direct {
             return self.submit_direct(stream, notice);
         }
-        // On a synchronous stream the permit is acquired now and held until `submit` returns. It is acquired before the
-        // stream's drain lock, so that a thread that waits for a permit holds nothing.
+        // On a synchronous stream the permit is acquired now, so that a refusal comes before anything else.
         let admission = self.program.runs.compiled.admission.as_ref().filter(|admission| !admission.is_inside());
-        let (mut _admitted, mut accepted) = (None, None);
+        let (mut admitted, mut accepted) = (None, None);
         match admission {
             None => {}
-            Some(_) if stream.queue().is_synchronous() => _admitted = self.enter(pool, orders.as_ref(), no_wait)?,
+            Some(_) if stream.queue().is_synchronous() => admitted = self.enter(pool, orders.as_ref(), no_wait)?,
             Some(admission) => accepted = Some(admission.accept(&self.asks(pool, orders.as_ref(), no_wait))?),
         }
         let queued_run = self.program.take_queued_run()?;
@@ -363,7 +362,15 @@ impl Bound<'_> {
         // From here on nothing fails: after an error the host is told nothing, and keeps its context.
         notice.iter().for_each(Notice::adopt);
         queued_run.announce(notice);
-        stream.queue().submit(QueueItem::Work(queued_run))
+        let work = QueueItem::Work(queued_run);
+        if admitted.is_none() {
+            return stream.queue().submit(work);
+        }
+        let mut acquire = || match admitted.take() {
+            None => self.enter(pool, orders.as_ref(), no_wait),
+            first => Ok(first),
+        };
+        stream.queue().submit_with(work, &mut acquire)
     }
 
     fn check_stream(&self, stream: &Stream) -> Result<()> {

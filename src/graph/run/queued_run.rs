@@ -145,7 +145,11 @@ impl QueuedRun {
         let pool = own.as_ref();
         if queue.is_synchronous() {
             // Such a stream gives no handles, so nobody can cancel the run.
+            if state.has_calls() {
+                *state.calls.holds.lock() = Some(Arc::clone(queue));
+            }
             let result = state.run_here(pool).and_then(|()| self.publish(&state));
+            drop(state.calls.holds.lock().take());
             self.give_state_back(state);
             return Poll::Ready(self.end(handle, result));
         }

@@ -445,6 +445,9 @@ impl RunState {
     /// After closing: the run's result. The state is ready for another run.
     pub(in crate::graph) fn result(&self) -> Result<()> {
         let run = std::ptr::from_ref(&self.stop).addr();
+        if !self.is_stopped() && (self.stop.has_told_late() || self.calls.has_told_late()) {
+            self.expire_for_a_kernel();
+        }
         if !self.is_stopped() {
             for listener in &self.compiled.listeners {
                 if let Err(error) = listener.run_ends(run) {

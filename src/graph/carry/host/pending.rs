@@ -51,12 +51,13 @@
 //! scratch memory of a started node stay as they are until it is done, whatever happens to the run.
 
 use super::role::Role;
+use super::visit::OF_SLEEPER;
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Ref, Result};
 use crate::graph::carry::calls::{CallChain, NodeCall, OnChain};
 use crate::graph::carry::state::RunState;
 use crate::kernel::{BeginOutcome, Caller, Completion, Kernel, Rest};
-use crate::stream::{GRACE_NS, Queue};
+use crate::stream::{GRACE_NS, Joinable, Queue};
 use crate::sync::{Exit, RunEntry, ambient};
 use crate::threadpool::{self, Job, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -252,7 +253,11 @@ impl RunState {
             }
             if calls.returns.sleep() {
                 if self.helpers.goes_away(|| self.shows_work()) {
+                    let queue = calls.holds.lock().clone();
+                    let share = |asleep| queue.as_ref().map(|queue| queue.share(asleep));
+                    let _ = share(Some((Arc::clone(self) as Arc<dyn Joinable>, OF_SLEEPER)));
                     self.sleep_for_news(seen, &mut slice_ns);
+                    let _ = share(None);
                 }
                 self.helpers.is_back();
                 calls.returns.wake();

@@ -44,8 +44,15 @@ impl RunState {
 }
 
 /// A thread that waits for the stream of a run joins in.
+/// The part of a run whose owner, a caller that blocks, sleeps: others begin what its pools have not begun.
+pub(super) const OF_SLEEPER: u64 = u64::MAX;
+
 impl Joinable for RunState {
     fn join(self: Arc<Self>, generation: u64, may_work: bool) -> JoinOutcome {
+        if generation == OF_SLEEPER {
+            let is_awake = self.calls.returns.any() || self.latch.is_finished() || self.latch.inside() > 0;
+            return if is_awake { JoinOutcome::Others } else { self.join_pending() };
+        }
         let mut done = false;
         if may_work
             && !ambient::within(ambient::ActiveWork::Run(self.id))
@@ -66,17 +73,22 @@ impl Joinable for RunState {
         };
         match done {
             true => JoinOutcome::Worked,
-            false if is_pending() => match self.begin_blocking() {
-                BeginOutcome::Done => JoinOutcome::Worked,
-                BeginOutcome::Later => JoinOutcome::Others,
-                BeginOutcome::Nothing => JoinOutcome::Nobody,
-            },
+            false if is_pending() => self.join_pending(),
             false => JoinOutcome::Others,
         }
     }
 }
 
 impl RunState {
+    /// No thread is in the run: it waits for calls.
+    fn join_pending(&self) -> JoinOutcome {
+        match self.begin_blocking() {
+            BeginOutcome::Done => JoinOutcome::Worked,
+            BeginOutcome::Later => JoinOutcome::Others,
+            BeginOutcome::Nothing => JoinOutcome::Nobody,
+        }
+    }
+
     /// A helper that the pool sends, or the caller in its own `parallel_for`.
     pub(in crate::graph) fn help(self: &Arc<Self>, generation: u64, pool: &Ref<ThreadPool>) {
         let role = if ambient::within_bulk_of(self.id) {
