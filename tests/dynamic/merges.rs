@@ -127,4 +127,11 @@ fn two_lists_at_a_merge_are_an_error_that_names_both() {
     assert_eq!(error.code(), Code::FailedPrecondition);
     let text = "node 'merged': inputs 0 and 1 are both there, from node 'one' and the graph's surroundings";
     assert!(error.message().contains(text), "{}", error.message());
+    let mut main = Builder::new("main");
+    let inputs = [main.input(&[1]), main.input(&[1])];
+    let merged = main.graph.add_merge("merged", &inputs).unwrap();
+    main.output(merged.output(0));
+    let error = lists(&main.compile(), &[vec![3], vec![4]], None).unwrap_err();
+    let text = "node 'merged': inputs 0 and 1 are both there, from input '";
+    assert!(error.message().contains(text) && error.message().contains("' and input '"), "{}", error.message());
 }

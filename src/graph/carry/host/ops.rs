@@ -4,7 +4,7 @@ use crate::base::{Code, Error, Ref, Result};
 use crate::graph::carry::merged::Fired;
 use crate::graph::carry::state::RunState;
 use crate::graph::plan::{
-    Body, Branch, KernelNode, Loop, MOST_PICKED, Merge, NO_BIT, NOT_OPEN, NOT_PICKED, Release, Select,
+    Body, Branch, KernelNode, Loop, MOST_PICKED, Merge, NO_BIT, NOT_OPEN, NOT_PICKED, Place, Release, Select,
 };
 use crate::kernel::KernelContext;
 use crate::memory::View;
@@ -168,7 +168,10 @@ impl RunState {
     #[cold]
     pub(in crate::graph) fn two_live(&self, merge: &Merge, first: usize, second: usize) -> Error {
         let producer = |i: usize| match merge.inputs[i].from {
-            NO_BIT => "the graph's surroundings".to_owned(),
+            NO_BIT => match self.plan().args[merge.inputs[i].view as usize].place {
+                Place::Input(port) => format!("input '{}'", self.plan().inputs[port].name),
+                _ => "the graph's surroundings".to_owned(),
+            },
             node => format!("node '{}'", self.plan().name_of(node)),
         };
         Error::precondition(format!(
