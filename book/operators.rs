@@ -20,7 +20,8 @@ pub struct Operator {
     chapter: String,
     /// The comment of its struct, paragraph by paragraph.
     text: Vec<String>,
-    takes_null: bool,
+    /// Whether its descriptor may be NULL.
+    pub takes_null: bool,
 }
 
 /// All operators, in the order of the header.

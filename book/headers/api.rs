@@ -1,18 +1,21 @@
 //! `weir_api.json`: what the headers declare, for programs that make bindings or check something for all functions.
 
 use super::c;
-use super::contract::{self, Contract, is_builder, parameters};
+use super::checks::{Checks, Null};
+use super::contract::{self, Contract, Errors, is_builder, parameters};
 use super::json::Json;
 use super::layout::Types;
 use super::source::{Book, docs};
 use crate::book::Result;
+use crate::book::operators::Operator;
 use syn::{Attribute, Item, ItemFn, ItemStruct, Type, TypeBareFn};
 
 /// The version in which all that says nothing else came.
 const FIRST: &str = "0.1";
 
-pub fn write(book: &Book) -> Result<String> {
+pub fn write(book: &Book, checks: &Checks, operators: &[Operator]) -> Result<String> {
     let types = Types::of(book);
+    let errors = Errors::of(book);
     let (mut constants, mut handles, mut aliases, mut callbacks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut enums, mut structs, mut functions) = (Vec::new(), Vec::new(), Vec::new());
     for (header, chapter, item) in book.items() {
@@ -87,7 +90,7 @@ pub fn write(book: &Book) -> Result<String> {
                 structs.push(Json::Object(members));
             }
             Item::Fn(item) => {
-                members.extend(function(item, &types));
+                members.extend(function(item, &types, checks, &errors, operators));
                 functions.push(Json::Object(members));
             }
             _ => {}
@@ -150,11 +153,16 @@ fn threads(description: &str) -> Json {
     if said.is_empty() { Json::Null } else { said.concat().trim().into() }
 }
 
-fn function(function: &ItemFn, types: &Types) -> Vec<(&'static str, Json)> {
+fn function(
+    function: &ItemFn,
+    types: &Types,
+    checks: &Checks,
+    errors: &Errors,
+    operators: &[Operator],
+) -> Vec<(&'static str, Json)> {
     let contract = Contract::of(function);
     let body = c::tokens(&function.block);
     let name = function.sig.ident.to_string();
-    let description = contract.text.join(" ") + contract.ownership.as_deref().unwrap_or_default();
     let mut calls_back = Vec::new();
     let all = parameters(function);
     let parameters: Vec<_> = all
@@ -164,15 +172,25 @@ fn function(function: &ItemFn, types: &Types) -> Vec<(&'static str, Json)> {
             calls_back.extend(callbacks(parameter, ty, types));
             let mut members = vec![("name", Json::from(parameter.as_str())), ("type", c::declaration(ty, "").into())];
             members.push(("direction", direction(parameter, ty, types).into()));
-            if let (Type::Ptr(_), Some((count, _))) = (ty, all.get(at + 1))
-                && (count.starts_with("num_") || count == "count" || count == "capacity")
-            {
-                members.push(("count", count.as_str().into()));
+            let count = all.get(at + 1).map(|(count, _)| count.as_str()).filter(|count| is_count(count));
+            if let (Type::Ptr(_), Some(count)) = (ty, count) {
+                members.push(("count", count.into()));
             }
-            if let Some(nullable) = nullable(&name, parameter, ty, &body, &description) {
+            let check = checks.of(&name, parameter);
+            let of_operator = operators.iter().find(|operator| name == format!("weir_kernel_create_{}", operator.file));
+            let is_null_legal = match (parameter.as_str(), of_operator) {
+                ("desc", Some(operator)) => Some(operator.takes_null),
+                _ => nullable(&name, ty, check.as_ref().map(|check| check.null), count.is_some())
+                    .or_else(|| may_be_null(parameter, &contract).then_some(true)),
+            };
+            if let Some(nullable) = is_null_legal {
                 members.push(("nullable", Json::Bool(nullable)));
             }
-            if let Some(ownership) = ownership(&name, parameter, ty, &body, types) {
+            // What is made keeps what it was made with; other calls may hold a reference for their own time alone.
+            let makes = !name.contains("_get_") && all.iter().any(|(out, ty)| is_made(out, ty));
+            let check = check.as_ref().map(|check| check.by.as_str()).filter(|_| makes);
+            let check = check.or_else(|| checker(parameter, &body));
+            if let Some(ownership) = ownership(&name, parameter, ty, &body, check, types) {
                 members.push(("ownership", ownership.into()));
             }
             Json::Object(members)
@@ -187,7 +205,7 @@ fn function(function: &ItemFn, types: &Types) -> Vec<(&'static str, Json)> {
         ("threads", contract.threads.as_deref().unwrap_or(default_threads).into()),
         ("blocks", contract.blocking.as_deref().unwrap_or("never").into()),
         ("ownership", contract.ownership.as_deref().map_or(Json::Null, Json::from)),
-        ("errors", Json::List(contract::errors(function, &contract).into_iter().map(Json::from).collect())),
+        ("errors", Json::List(errors.all(&name).into_iter().map(Json::from).collect())),
         ("parameters", Json::List(parameters)),
         ("calls_back", Json::List(calls_back)),
         ("brief", brief(&contract.text.join("\n\n"))),
@@ -257,44 +275,63 @@ fn direction(parameter: &str, ty: &Type, types: &Types) -> &'static str {
     }
 }
 
-/// Whether NULL is legal, as the function's checks show it or its description says; else the rule is that it is not.
-/// None: it cannot be told.
-fn nullable(function: &str, parameter: &str, ty: &Type, body: &str, description: &str) -> Option<bool> {
-    let Type::Ptr(pointer) = ty else { return None };
+/// Whether a parameter is the length of the array before it.
+fn is_count(parameter: &str) -> bool {
+    parameter.starts_with("num_") || ["count", "capacity"].contains(&parameter)
+}
+
+/// Whether NULL is legal, as the function's checks show it: with an array of no elements at least. None: they do not.
+fn nullable(function: &str, ty: &Type, null: Option<Null>, has_count: bool) -> Option<bool> {
+    let Type::Ptr(_) = ty else { return None };
     if function.ends_with("_release") || function.ends_with("_destroy") {
         return Some(true);
     }
-    let asks = [
-        format!("! {parameter} . is_null ()"),
-        format!("{parameter} . is_null () {{ None"),
-        format!("{parameter} . is_null () {{ \""),
-    ];
-    if asks.iter().any(|ask| body.contains(ask.as_str())) {
-        return Some(true);
-    }
-    match checker(parameter, body) {
-        Some("read_or_zero") => return Some(true),
-        Some(check) if check.ends_with("_opt") => return Some(true),
-        Some("borrow" | "borrow_mut" | "share" | "retain" | "string" | "read" | "write") => return Some(false),
-        Some("out_ptr" | "out_const" | "out_value") => return Some(false),
-        _ => {}
-    }
-    let is_context = matches!(&*pointer.elem, Type::Path(path) if c::last(path) == "c_void");
-    match () {
-        () if ["buffer", "out_length"].contains(&parameter) && body.contains("capacity") => Some(true),
-        () if is_context || description.contains("NULL") => None,
-        () => Some(false),
+    match null? {
+        Null::Legal => Some(true),
+        Null::Refused => Some(false),
+        Null::Empty => has_count.then_some(true),
     }
 }
 
-/// The function that checks a parameter: `borrow` in `handle::borrow(engine, "engine")`.
-fn checker<'a>(parameter: &str, body: &'a str) -> Option<&'a str> {
-    let at = [format!("({parameter} ,"), format!("({parameter},")].iter().find_map(|call| body.find(call.as_str()))?;
-    body[..at].trim_end().rsplit(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').next()
+/// Whether the description says that NULL is legal.
+fn may_be_null(parameter: &str, contract: &Contract) -> bool {
+    let text = contract.text.join(" ").replace('`', "") + " " + contract.ownership.as_deref().unwrap_or_default();
+    let says = |words: &str| {
+        let whole = format!("{parameter}{words}");
+        text.match_indices(&whole).any(|(at, _)| !text[..at].ends_with(['_', '>', '.']))
+    };
+    says(" may be NULL") || says(" (may be NULL)")
+}
+
+/// Arguments whose check refuses what their description allows.
+pub fn contradictions(book: &Book, checks: &Checks) -> Vec<String> {
+    let mut found = Vec::new();
+    for (_, _, function) in book.functions() {
+        let (name, contract) = (function.sig.ident.to_string(), Contract::of(function));
+        for (parameter, _) in parameters(function) {
+            let is_refused = checks.of(&name, &parameter).is_some_and(|check| check.null == Null::Refused);
+            if is_refused && may_be_null(&parameter, &contract) {
+                found.push(format!("{name}: {parameter} may be NULL, says the description, and the code refuses it"));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a parameter is for something that the call makes.
+fn is_made(parameter: &str, ty: &Type) -> bool {
+    parameter.starts_with("out_") && matches!(ty, Type::Ptr(pointer) if matches!(&*pointer.elem, Type::Ptr(_)))
 }
 
 /// The fate of a handle that is an argument.
-fn ownership(function: &str, parameter: &str, ty: &Type, body: &str, types: &Types) -> Option<&'static str> {
+fn ownership(
+    function: &str,
+    parameter: &str,
+    ty: &Type,
+    body: &str,
+    check: Option<&str>,
+    types: &Types,
+) -> Option<&'static str> {
     handle(ty, types)?;
     if function.ends_with("_release") || function.ends_with("_destroy") {
         return Some("released");
@@ -302,8 +339,14 @@ fn ownership(function: &str, parameter: &str, ty: &Type, body: &str, types: &Typ
     if parameter.starts_with("out_") {
         return Some(if body.contains("borrowed_c") || body.contains("borrowed_opt_c") { "borrowed" } else { "owned" });
     }
-    Some(match checker(parameter, body) {
+    Some(match check {
         Some("share" | "share_opt" | "retain") => "retained",
         _ => "borrowed",
     })
+}
+
+/// The function that checks a parameter: `borrow` in `handle::borrow(engine, "engine")`.
+fn checker<'a>(parameter: &str, body: &'a str) -> Option<&'a str> {
+    let at = [format!("({parameter} ,"), format!("({parameter},")].iter().find_map(|call| body.find(call.as_str()))?;
+    body[..at].trim_end().rsplit(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').next()
 }

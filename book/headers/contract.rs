@@ -1,6 +1,7 @@
 //! The contract of a function: what its description says of threads, blocking, ownership and errors, and what holds
 //! where it says nothing. The front page of weir.h tells the same rules to readers.
 
+use std::collections::HashMap;
 use syn::{FnArg, ItemFn, Pat, ReturnType, Type};
 
 use super::c;
@@ -27,15 +28,20 @@ impl Contract {
         for paragraph in docs(&function.attrs).join("\n").split("\n\n") {
             let paragraph = paragraph.replace('\n', " ");
             let first = [THREADS, BLOCKING, OWNERSHIP, ERRORS].iter().filter_map(|label| paragraph.find(label)).min();
-            let Some(first) = first.filter(|at| *at == 0) else {
-                contract.text.push(paragraph.trim().to_owned());
-                continue;
-            };
-            let rest = &paragraph[first..];
-            contract.threads = field(rest, THREADS);
-            contract.blocking = field(rest, BLOCKING);
-            contract.ownership = field(rest, OWNERSHIP);
-            contract.errors = field(rest, ERRORS);
+            // The contract may begin behind other sentences of its paragraph.
+            let (text, rest) = paragraph.split_at(first.unwrap_or(paragraph.len()));
+            if first != Some(0) {
+                contract.text.push(text.trim().to_owned());
+            }
+            let told: [(&mut Option<String>, &str); 4] = [
+                (&mut contract.threads, THREADS),
+                (&mut contract.blocking, BLOCKING),
+                (&mut contract.ownership, OWNERSHIP),
+                (&mut contract.errors, ERRORS),
+            ];
+            for (place, label) in told {
+                *place = field(rest, label).or(place.take());
+            }
         }
         contract
     }
@@ -112,43 +118,125 @@ pub fn parameters(function: &ItemFn) -> Vec<(String, &Type)> {
         .collect()
 }
 
-/// The codes that a call can fail with. Those of wrong arguments go without saying.
-pub fn errors(function: &ItemFn, contract: &Contract) -> Vec<String> {
-    let is_status = matches!(&function.sig.output, ReturnType::Type(_, ty) if c::declaration(ty, "") == "weir_status");
-    if !is_status {
-        return Vec::new();
+/// The codes that calls can fail with, with those of the calls that their descriptions refer to.
+pub struct Errors {
+    functions: HashMap<String, Said>,
+}
+
+/// What the description of one function says.
+#[derive(Default)]
+struct Said {
+    codes: Vec<String>,
+    /// Functions whose codes are its own, too.
+    others: Vec<String>,
+}
+
+const CODES: &[&str] = &[
+    "CANCELLED",
+    "UNKNOWN",
+    "DEADLINE_EXCEEDED",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "DEVICE_LOST",
+];
+
+impl Errors {
+    pub fn of(book: &Book) -> Errors {
+        let said = |function: &ItemFn| (function.sig.ident.to_string(), Said::of(function, &Contract::of(function)));
+        Errors { functions: book.functions().map(|(_, _, function)| said(function)).collect() }
     }
-    let mut codes = vec!["INVALID_ARGUMENT".to_owned()];
-    // A text that does not fit in its buffer.
-    if parameters(function).windows(2).any(|pair| pair[0].0 == "capacity" && pair[1].0 == "out_length") {
-        codes.push("OUT_OF_RANGE".to_owned());
+
+    /// References that lead to no function.
+    pub fn complaints(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for (name, said) in &self.functions {
+            for other in said.others.iter().filter(|other| !self.functions.contains_key(*other)) {
+                found.push(format!("{name}: its errors are those of '{other}', which is no function"));
+            }
+        }
+        found.sort();
+        found
     }
-    for word in contract
-        .errors
-        .as_deref()
-        .unwrap_or_default()
-        .split(|letter: char| !(letter.is_ascii_uppercase() || letter == '_'))
-    {
-        const CODES: &[&str] = &[
-            "CANCELLED",
-            "UNKNOWN",
-            "DEADLINE_EXCEEDED",
-            "NOT_FOUND",
-            "ALREADY_EXISTS",
-            "PERMISSION_DENIED",
-            "RESOURCE_EXHAUSTED",
-            "FAILED_PRECONDITION",
-            "ABORTED",
-            "OUT_OF_RANGE",
-            "UNIMPLEMENTED",
-            "INTERNAL",
-            "UNAVAILABLE",
-            "DATA_LOSS",
-            "DEVICE_LOST",
-        ];
-        if CODES.contains(&word) && !codes.iter().any(|code| code == word) {
-            codes.push(word.to_owned());
+
+    pub fn all(&self, function: &str) -> Vec<String> {
+        let (mut codes, mut seen, mut next) = (Vec::new(), Vec::new(), vec![function]);
+        while let Some(name) = next.pop() {
+            let Some(said) = self.functions.get(name).filter(|_| !seen.contains(&name)) else { continue };
+            seen.push(name);
+            next.extend(said.others.iter().map(String::as_str));
+            for code in &said.codes {
+                if !codes.contains(code) {
+                    codes.push(code.clone());
+                }
+            }
+        }
+        codes
+    }
+}
+
+impl Said {
+    fn of(function: &ItemFn, contract: &Contract) -> Said {
+        let is_status =
+            matches!(&function.sig.output, ReturnType::Type(_, ty) if c::declaration(ty, "") == "weir_status");
+        if !is_status {
+            return Said::default();
+        }
+        let mut codes = vec!["INVALID_ARGUMENT".to_owned()];
+        // A text that does not fit in its buffer, and an array that no memory holds.
+        if parameters(function).windows(2).any(|pair| is_long(&pair[0], &pair[1])) {
+            codes.push("OUT_OF_RANGE".to_owned());
+        }
+        let errors = contract.errors.as_deref().unwrap_or_default();
+        for word in errors.split(|letter: char| !(letter.is_ascii_uppercase() || letter == '_')) {
+            if CODES.contains(&word) && !codes.iter().any(|code| code == word) {
+                codes.push(word.to_owned());
+            }
+        }
+        Said { codes, others: referred(errors, &contract.text.join(" ")) }
+    }
+}
+
+/// Whether two parameters are a text's buffer and its length, or an array and the number of its elements.
+fn is_long((first, ty): &(String, &Type), (second, _): &(String, &Type)) -> bool {
+    let is_text = first == "capacity" && second == "out_length";
+    is_text || matches!(ty, Type::Ptr(_)) && second.starts_with("num_")
+}
+
+/// The functions whose errors these are: "as weir_sgemm", "those of weir_stream_synchronize and weir_stream_wait_event",
+/// and "as there" of a function that is described as another. What stands in parentheses is about single codes.
+fn referred(errors: &str, text: &str) -> Vec<String> {
+    let mut depth = 0;
+    let outside: String = errors
+        .chars()
+        .filter(|letter| {
+            depth += i32::from(*letter == '(') - i32::from(*letter == ')');
+            depth == 0 && *letter != ')'
+        })
+        .collect();
+    let name = |word: &str| {
+        let word = word.trim_matches(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
+        word.starts_with("weir_").then(|| word.to_owned())
+    };
+    let words: Vec<&str> = outside.split_whitespace().collect();
+    let (mut found, mut is_list) = (Vec::new(), false);
+    for (at, word) in words.iter().enumerate() {
+        let begins = at > 0 && words[at - 1] == "as" || at > 1 && words[at - 2..at] == ["those", "of"];
+        if begins && word.trim_end_matches([';', ',']) == "there" {
+            found.extend(text.split_whitespace().find_map(name));
+        }
+        is_list = name(word).is_some() && (begins || is_list) || is_list && *word == "and";
+        if is_list {
+            found.extend(name(word));
         }
     }
-    codes
+    found
 }

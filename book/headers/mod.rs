@@ -8,6 +8,7 @@
 mod api;
 mod c;
 mod cdef;
+mod checks;
 mod contract;
 mod header;
 mod json;
@@ -27,12 +28,17 @@ pub struct Made {
 
 /// `work` is a folder for what lies between.
 pub fn make(root: &Path, operators: &[operators::Operator], work: &Path) -> Result<Made> {
-    let book = source::Book::read(root, &operators::creators(operators))?;
+    let creators = operators::creators(operators);
+    let book = source::Book::read(root, &creators)?;
+    let checks = checks::Checks::read(root, &creators)?;
     let mut files = header::write(&book, &root.join("cbindgen.toml"), work)?;
     let cdefs = cdef::write(&book, &files)?;
-    files.push(("include/weir/weir_api.json".to_owned(), api::write(&book)?));
+    files.push(("include/weir/weir_api.json".to_owned(), api::write(&book, &checks, operators)?));
     files.extend(cdefs.map(|(path, text)| (path.to_owned(), text)));
     files.extend(operators::lists(operators).map(|(path, text)| (path.to_owned(), text)));
     files.extend(rust::write(root, operators)?);
-    Ok(Made { files, complaints: contract::needless(&book) })
+    let mut complaints = contract::needless(&book);
+    complaints.extend(contract::Errors::of(&book).complaints());
+    complaints.extend(api::contradictions(&book, &checks));
+    Ok(Made { files, complaints })
 }

@@ -93,7 +93,7 @@ impl Book {
 pub const FOLDERS: [&str; 4] = ["src/abi", "src/ops", "src/ffi", "testing/src"];
 
 /// The files in which exported items may stand: types first, each folder in alphabetical order.
-fn sources(root: &Path) -> Result<Vec<PathBuf>> {
+pub fn sources(root: &Path) -> Result<Vec<PathBuf>> {
     let mut sources = Vec::new();
     for folder in FOLDERS {
         let mut files = fs::read_dir(root.join(folder))?

@@ -55,6 +55,21 @@ for name, function in functions.items():
         if not all(one.startswith("num_") or one in {"bytes", "capacity", "count"} for one in late):
             problems.append(f"{name}: outputs come last, but {', '.join(late)} behind one")
 
+# All codes that a header names behind "Errors:", and those of the functions that it refers to there.
+headers = texts("include/weir.h", "include/weir/*.h")
+for found in re.finditer(r"/\*\*((?:(?!\*/).)*)\*/\s*((?:(?!/\*|;).)*?\b(weir_\w+)\s*\()", headers, re.S):
+    text, name = re.sub(r"\s*\n \* ?", " ", found[1]), found[3]
+    if name not in functions or not functions[name]["errors"]:
+        continue
+    said = text.partition("Errors: ")[2]
+    has = set(functions[name]["errors"])
+    known = {code for function in functions.values() for code in function["errors"]}
+    missing = {word for word in re.findall(r"\b[A-Z][A-Z_]+\b", said) if word in known} - has
+    for other in re.findall(r"\b(?:as|those of) (weir_\w+)", re.sub(r"\([^()]*\)", "", said)):
+        missing |= set(functions[other]["errors"]) - has
+    if missing:
+        problems.append(f"{name}: its errors lack {', '.join(sorted(missing))}")
+
 cpp = used_in(texts("include/weir.hpp", "include/weir/*.hpp"))
 # kernel::of has each operator of the list.
 cpp |= {f"weir_kernel_create_{name}" for name in re.findall(r"X\((\w+),", texts("include/weir/operators.h"))}

@@ -106,7 +106,7 @@ weir_status weir_sync_domain(const weir_domain *domain,
 /**
  * Begins a scope, as weir_async_scope_begin, for late failures on streams of the domain's engines. NULL: the default
  * domain. weir_async_scope_end waits for these streams only, and failures that it returns are not returned again by
- * weir_sync_domain. Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+ * weir_sync_domain.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_async_scope_begin_in(const weir_domain *domain, uint64_t *out_scope);
 

@@ -157,7 +157,7 @@ pub unsafe extern "C" fn weir_sync_domain(
 
 /// Begins a scope, as weir_async_scope_begin, for late failures on streams of the domain's engines. NULL: the default
 /// domain. weir_async_scope_end waits for these streams only, and failures that it returns are not returned again by
-/// weir_sync_domain. Thread safety: any thread. Blocking: never. Ownership: none. Errors: INVALID_ARGUMENT.
+/// weir_sync_domain.
 ///
 /// Chapter: Scopes.
 #[must_use]
