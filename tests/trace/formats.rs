@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use weir_core::base::Ref;
 use weir_core::trace::{Timeline, Trace, TraceEvent, TraceFormat};
 
+use crate::kit::integers::Builder;
 use crate::kit::random::Random;
 use crate::kit::run::{all_pools, on, run};
 
@@ -373,6 +374,23 @@ fn folded_stacks_have_the_same_sums() {
         let outer: u64 = timeline.spans.iter().filter(|span| span.depth == 0).map(|span| span.length_ns()).sum();
         assert_eq!(sum, outer);
     });
+}
+
+/// A program without a name, since its graph has none.
+#[test]
+fn no_frame_of_a_folded_stack_is_empty() {
+    let _alone = alone();
+    let mut builder = Builder::new("");
+    let input = builder.input();
+    let sum = builder.sum(&[input, input]);
+    builder.output(sum);
+    let program = builder.compile();
+    let trace = of_everything();
+    run(&program, &[2], &on(None)).unwrap();
+    trace.stop();
+    let file = text(&bytes(&trace, TraceFormat::Folded));
+    assert!(file.contains(";program;"), "{file}");
+    assert!(file.lines().all(|line| !line.contains(";;") && !line.contains("; ")), "{file}");
 }
 
 /// Takes a value of JSON off the front; the numbers of objects and of strings go by.
