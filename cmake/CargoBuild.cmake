@@ -21,6 +21,14 @@ if(WEIR_BUILD_STATIC)
     list(APPEND weir_byproducts "${weir_config_dir}/libweir.a")
 endif()
 
+# Panics name the files of dependencies: without the folder that they were brought to. RUSTFLAGS of the environment come
+# in the place of this, as of all that a configuration says.
+set(weir_cargo_home "$ENV{CARGO_HOME}")
+if(NOT weir_cargo_home)
+    set(weir_cargo_home "$ENV{HOME}/.cargo")
+endif()
+set(weir_no_paths "build.rustflags=['--remap-path-prefix=${weir_cargo_home}=cargo']")
+
 list(JOIN WEIR_FEATURES "," weir_features)
 # The link beside the library is for programs of the build tree: they look for the soname when they start.
 # A default target triple in the environment would move cargo's output, so it is taken away.
@@ -32,7 +40,7 @@ add_custom_target(weir_cargo ${weir_in_all}
     COMMAND "${CMAKE_COMMAND}" -E env --unset=CARGO_BUILD_TARGET --unset=CARGO_TARGET_DIR
             "${WEIR_CARGO}" rustc --locked --package weir-capi --lib --crate-type "${weir_crate_types}"
             --no-default-features "--features=${weir_features}"
-            --profile "$<IF:$<CONFIG:Debug>,dev,release>"
+            --profile "$<IF:$<CONFIG:Debug>,dev,release>" --config "${weir_no_paths}"
             --manifest-path "${CMAKE_CURRENT_SOURCE_DIR}/Cargo.toml" --target-dir "${WEIR_CARGO_TARGET_DIR}"
     COMMAND "${CMAKE_COMMAND}" -E create_symlink libweir.so "${weir_config_dir}/${WEIR_SONAME}"
     WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}"
@@ -46,7 +54,7 @@ set(weir_testing_soname "libweir_testing.so.${PROJECT_VERSION_MAJOR}.${WEIR_HEAD
 add_custom_target(weir_testing_cargo ${weir_in_all}
     COMMAND "${CMAKE_COMMAND}" -E env --unset=CARGO_BUILD_TARGET --unset=CARGO_TARGET_DIR
             "${WEIR_CARGO}" rustc --locked --package weir-testing --lib --crate-type cdylib
-            --profile "$<IF:$<CONFIG:Debug>,dev,release>"
+            --profile "$<IF:$<CONFIG:Debug>,dev,release>" --config "${weir_no_paths}"
             --manifest-path "${CMAKE_CURRENT_SOURCE_DIR}/Cargo.toml" --target-dir "${WEIR_CARGO_TARGET_DIR}"
     COMMAND "${CMAKE_COMMAND}" -E create_symlink libweir_testing.so "${weir_config_dir}/${weir_testing_soname}"
     WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}"

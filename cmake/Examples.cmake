@@ -15,7 +15,7 @@ function(weir_example name)
     set_target_properties("${name}" PROPERTIES
         C_STANDARD 11 C_STANDARD_REQUIRED ON
         RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
-    target_compile_options("${name}" PRIVATE -g -Wall -Wextra -Wpedantic -Werror)
+    target_compile_options("${name}" PRIVATE -g ${weir_warnings})
     target_compile_definitions("${name}" PRIVATE
         "DIGITS_DATA_DIR=\"${PROJECT_SOURCE_DIR}/examples/digits\""
         "VOICE_DATA_DIR=\"${PROJECT_SOURCE_DIR}/examples/voice\""

@@ -75,13 +75,21 @@ install(FILES include/weir/testing.h include/weir/testing.hpp include/weir/weir_
     DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/weir" COMPONENT testing)
 install(FILES LICENSE-MIT LICENSE-APACHE DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/doc/weir" COMPONENT runtime)
 
+set(weir_installed_programs "\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}")
+if(IS_ABSOLUTE "${CMAKE_INSTALL_BINDIR}")
+    set(weir_installed_programs "\$ENV{DESTDIR}${CMAKE_INSTALL_BINDIR}")
+endif()
 if(TARGET weir_conformance AND WEIR_BUILD_TOOLS)
     # A tree of which some targets alone were built has none of these, and its library is installed.
     foreach(tool IN ITEMS weir_conformance weir_trace)
         install(TARGETS ${tool} DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT testing OPTIONAL)
-        install(CODE "if(NOT EXISTS \"$<TARGET_FILE:${tool}>\")
-            message(STATUS \"Not built, so not installed: ${tool}\")
-        endif()" COMPONENT testing)
+        install(CODE "
+    if(EXISTS \"$<TARGET_FILE:${tool}>\")
+        execute_process(COMMAND \"${CMAKE_OBJCOPY}\" --strip-all \"${weir_installed_programs}/${tool}\"
+                        COMMAND_ERROR_IS_FATAL ANY)
+    else()
+        message(STATUS \"Not built, so not installed: ${tool}\")
+    endif()" COMPONENT testing)
     endforeach()
 endif()
 

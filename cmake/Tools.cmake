@@ -16,5 +16,5 @@ foreach(tool IN ITEMS weir_conformance weir_trace)
     set_target_properties(${tool} PROPERTIES
         C_STANDARD 11 C_STANDARD_REQUIRED ON
         RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/tools")
-    target_compile_options(${tool} PRIVATE -g -Wall -Wextra -Wpedantic -Werror)
+    target_compile_options(${tool} PRIVATE -g ${weir_warnings})
 endforeach()

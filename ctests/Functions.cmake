@@ -2,7 +2,7 @@
 #
 # How a test is made of a program, a script or a module.
 
-set(warnings -Wall -Wextra -Wpedantic -Werror)
+set(warnings ${weir_warnings})
 # Test programs compute little: more optimisation takes twice as long to compile and saves nothing when they run. What
 # memcheck and sanitizers report has lines, and no variables.
 set(test_optimization "$<IF:$<CONFIG:Debug>,-g,-O1;-g1>")
@@ -21,7 +21,7 @@ elseif(WEIR_SANITIZE)
     list(JOIN WEIR_SANITIZE "," sanitizers)
     set(sanitize "-fsanitize=${sanitizers}" -fno-sanitize-recover=all)
     set(sanitize_link ${sanitize})
-    # Instrumented code makes gcc warn of what cannot happen. The other build compiles everything with -Werror.
+    # Instrumented code makes gcc warn of what cannot happen. ./dev test compiles everything else with -Werror.
     list(REMOVE_ITEM warnings -Werror)
 endif()
 set(memcheck "${WEIR_VALGRIND}" --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite,indirect

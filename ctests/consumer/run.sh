@@ -45,9 +45,12 @@ move_tree() {
         include/weir/adapters/tbb.hpp share/doc/weir/LICENSE-MIT share/doc/weir/LICENSE-APACHE; do
         [ -f "$tree/$file" ] || fail "$file was not installed"
     done
-    if readelf -S "$lib_dir/$soname" | grep -q -e '\.symtab' -e '\.debug_'; then
-        fail "the installed library has symbols or debug lines"
-    fi
+    # The programs are there if they were built.
+    for file in "$lib_dir/$soname" "$tree/bin/weir_trace" "$tree/bin/weir_conformance"; do
+        if [ -f "$file" ] && readelf -S "$file" | grep -q -e '\.symtab' -e '\.debug_'; then
+            fail "$file is installed with symbols or debug lines"
+        fi
+    done
     id=$(readelf -n "$lib_dir/$soname" | sed -n 's/.*Build ID: \(..\)/\1\//p')
     [ -n "$id" ] && [ -f "$lib_dir/debug/.build-id/$id.debug" ] || fail "there are no debug lines for the build id $id"
     if grep -rlF -e "$work/" -e "$source_dir" -e "$build_dir" "$pc" "$lib_dir/cmake"; then
@@ -87,7 +90,8 @@ find_package)
 plugin)
     cmake --install "$build_dir" --config "$config" --prefix "$work/prefix" >"$work/log" || fail "$(cat "$work/log")"
     move_tree "$work/prefix"
-    cmake -S "$source_dir/examples/plugin" -B "$work/build" -DCMAKE_BUILD_TYPE="$config" -DCMAKE_PREFIX_PATH="$tree"
+    cmake -S "$source_dir/examples/plugin" -B "$work/build" -DCMAKE_BUILD_TYPE="$config" -DCMAKE_PREFIX_PATH="$tree" \
+        -DCMAKE_C_FLAGS=-Werror
     cmake --build "$work/build"
     if readelf -d "$work/build/remote.so" | grep -q 'NEEDED.*weir'; then
         fail "the plug-in is linked against the library"

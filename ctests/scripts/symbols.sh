@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-#   symbols.sh <library> <weir_cdef.h> <soname>
+#   symbols.sh <library> <weir_cdef.h> <soname> [<folder>]
 #
 # The view that the dynamic linker has of libweir.so or libweir_testing.so: it exports the functions of the header and
 # nothing else, its soname is <soname>, it is never unloaded, it needs only the C library and the compiler's runtime (and
-# libweir_testing libweir), and no symbol of a glibc later than 2.34. libweir_testing is a plug-in besides.
+# libweir_testing libweir), and no symbol of a glibc later than 2.34. libweir_testing is a plug-in besides. Without its
+# lines for debuggers, which installing strips, it names no file in <folder>.
 
 set -eu
 
@@ -32,6 +33,11 @@ awk '$NF != "weir_device_plugin_init" { print $NF }' "$work/nm" | sort -u >"$wor
 if ! diff "$work/declared" "$work/exported" >"$work/diff"; then
     sed -n -e 's/^< /  declared but not exported: /p' -e 's/^> /  exported but not declared: /p' "$work/diff" >&2
     fail "the library and $header differ"
+fi
+
+objcopy --strip-all "$library" "$work/stripped"
+if [ -n "${4:-}" ] && strings "$work/stripped" | grep -F "$4/" >"$work/paths"; then
+    fail "the library names $(head -n 1 "$work/paths")"
 fi
 
 readelf -Wd "$library" >"$work/dynamic"

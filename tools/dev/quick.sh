@@ -66,7 +66,7 @@ test_quick() {
 
 # build_quick_tests <folder>...
 build_quick_tests() {
-    configure "$build/quick" -DCMAKE_BUILD_TYPE=Debug -DWEIR_BUILD_TESTS=ON -DWEIR_BUILD_EXAMPLES=ON &&
+    configure "$build/quick" -DCMAKE_BUILD_TYPE=Debug -DWEIR_WERROR=ON -DWEIR_BUILD_TESTS=ON -DWEIR_BUILD_EXAMPLES=ON &&
         cmake --build "$build/quick" --parallel "$jobs" --target $(printf 'tests_%s ' "$@")
 }
 
@@ -84,6 +84,6 @@ test_ranks() {
 }
 
 build_ranks_tests() {
-    configure "$build/test" -DWEIR_BUILD_TESTS=ON -DWEIR_BUILD_EXAMPLES=ON &&
+    configure "$build/test" -DWEIR_WERROR=ON -DWEIR_BUILD_TESTS=ON -DWEIR_BUILD_EXAMPLES=ON &&
         cmake --build "$build/test" --parallel "$jobs" --target tests_comm
 }

@@ -274,7 +274,7 @@ no_race_detector() {
 # C programs only, but CMake looks for a C++ compiler in any case.
 configure_race_tests() {
     # shellcheck disable=SC2086 # two words
-    configure "$build/race" -DCMAKE_C_COMPILER=clang -DWEIR_SANITIZE=thread -DWEIR_BUILD_TESTS=ON -DWEIR_BUILD_EXAMPLES=OFF -DWEIR_INSTALL=OFF $sanitized
+    configure "$build/race" -DCMAKE_C_COMPILER=clang -DWEIR_SANITIZE=thread -DWEIR_WERROR=ON -DWEIR_BUILD_TESTS=ON -DWEIR_BUILD_EXAMPLES=OFF -DWEIR_INSTALL=OFF $sanitized
 }
 
 build_race_library() {
@@ -291,10 +291,10 @@ test_gpu_kit() {
 
 # build_library <directory> <option>...: what build_tests begins with.
 build_library() {
-    configure "$@" "-DWEIR_PYTHON=$python" -DWEIR_BUILD_TESTS=ON -DWEIR_BUILD_EXAMPLES=ON && cmake --build "$1" --target weir_cargo
+    configure "$@" "-DWEIR_PYTHON=$python" -DWEIR_WERROR=ON -DWEIR_BUILD_TESTS=ON -DWEIR_BUILD_EXAMPLES=ON && cmake --build "$1" --target weir_cargo
 }
 
 # build_tests <directory> <option>...
 build_tests() {
-    configure "$@" "-DWEIR_PYTHON=$python" -DWEIR_BUILD_TESTS=ON -DWEIR_BUILD_EXAMPLES=ON && cmake --build "$1" --parallel "$jobs"
+    configure "$@" "-DWEIR_PYTHON=$python" -DWEIR_WERROR=ON -DWEIR_BUILD_TESTS=ON -DWEIR_BUILD_EXAMPLES=ON && cmake --build "$1" --parallel "$jobs"
 }
