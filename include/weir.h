@@ -93,11 +93,11 @@
  * Rules for every call. A description speaks of these things only where a call differs.
  *
  *   Results      Calls return a weir_status, 0 = WEIR_OK. Outputs come last. On failure pointer outputs are NULL and
- *                nothing else is written. Nothing ever aborts the process.
+ *                nothing else is written; elements of arrays are left as they are. Nothing ever aborts the process.
  *   Errors       INVALID_ARGUMENT: NULL where it is not said to be legal, a handle of another kind, an unknown value or
  *                flag, a reserved member that is not 0, a struct_size below the first one, a text that is not UTF-8.
- *                "Errors" lists the other codes. The text of the failure (weir_last_error_message) names the call, the
- *                argument or object, and the cause.
+ *                OUT_OF_RANGE: an array of more elements than memory can hold. "Errors" lists the other codes. The text
+ *                of the failure (weir_last_error_message) names the call, the argument or object, and the cause.
  *   Threads      Any thread may call, several at once. Settings and builders (weir_*_attr, weir_graph) are for one
  *                thread at a time per object.
  *   Blocking     Never: a call does not wait for work. Those that do say for what and how long.
@@ -109,7 +109,7 @@
  *   Release      _release and _destroy take NULL, cannot fail and never block.
  *   Texts        A text is copied into `buffer`, with its NUL; *out_length is its length without. With capacity 0 the call
  *                only tells the length (buffer may be NULL); with a buffer out_length may be NULL. If capacity is too
- *                small, the call fails with OUT_OF_RANGE, and *out_length is set.
+ *                small, the call fails with OUT_OF_RANGE, `buffer` holds an empty text, and *out_length is set.
  *   Structs      One that begins with struct_size may be older or newer than the library: set it to sizeof the struct,
  *                and zero the rest.
  *   Pools        The pool of the call counts first, then the stream's, then the engine's, then the calling thread. NULL
@@ -241,7 +241,7 @@ typedef struct weir_trace weir_trace;
  * The library's version, and the last failure.
  */
 
-/** Time-outs. All time-outs are relative and in nanoseconds. */
+/** No time limit. All time-outs are relative and in nanoseconds. */
 #define WEIR_TIMEOUT_INFINITE UINT64_MAX
 
 /** Major version of this header. The library's own is in weir_version. */
@@ -283,7 +283,10 @@ typedef enum weir_status_value {
   WEIR_FAILED_PRECONDITION = 9,
   /** The work was abandoned because something it depends on failed; the text names the origin. */
   WEIR_ABORTED = 10,
-  /** An index or a size is outside its range, or a size computation overflows. */
+  /**
+   * An index or a size is outside its range, or a size computation overflows. Numbers of threads and the rank of a
+   * tensor are WEIR_INVALID_ARGUMENT instead, where their description says so.
+   */
   WEIR_OUT_OF_RANGE = 11,
   /** The library was built without this, or it does not exist for this kind of engine. */
   WEIR_UNIMPLEMENTED = 12,
@@ -301,7 +304,7 @@ typedef enum weir_status_value {
 } weir_status_value;
 
 /**
- * The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_value. The values up to 16 are Abseil's
+ * The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_value. The values up to 15 are Abseil's
  * canonical codes (google/abseil status codes), those from 64 on are weir's own; all are permanent parts of the ABI.
  */
 typedef int32_t weir_status;
@@ -530,7 +533,8 @@ typedef struct weir_threadpool_options {
    * pool gets no more work, the callers do all of it, and weir_parallel_for, weir_stream_synchronize,
    * weir_run_synchronize, and calls on synchronous streams that use the pool return FAILED_PRECONDITION with the
    * clause after finishing their work. A task that the pool accepted and has not begun after five seconds counts as
-   * lost, and a later call of weir runs it. Each task costs a few microseconds more.
+   * lost, and a later call of weir runs it. Each task costs a few microseconds and an allocation more, also where
+   * later calls allocate nothing otherwise.
    */
   int32_t checking;
   /**
@@ -1398,7 +1402,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_stream_clear_error(weir_stream *stream)
  * the origin's text; a synchronous one returns them.
  *
  * Blocking: never on an asynchronous stream; on a synchronous one until the event is reached. Errors:
- * FAILED_PRECONDITION if the stream has failed, or if a synchronous stream's wait would block a worker.
+ * FAILED_PRECONDITION if the stream has failed, or if a synchronous stream's wait would block a worker or, as the
+ * event's stream waits for this one, never end.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_stream_wait_event(weir_stream *stream, weir_event *event);
 
@@ -2514,7 +2519,8 @@ typedef struct weir_run_options {
  * options->outputs. The run is one piece of the stream's work; with a NULL stream it runs in this thread, with helpers
  * from the pool (run options, else the program's first engine). The first node that fails ends the run, and the error
  * names it. The second and later runs allocate nothing, while at most 32 runs of the program are queued on streams and
- * no more than before run at once; with open shapes, while no value is larger than before.
+ * no more than before run at once; with open shapes, while no value is larger than before; and on no pool in checking
+ * mode, which allocates for each task.
  *
  * On a stream of a device that the program was compiled for, the run begins when the device has finished the work
  * enqueued before, and work enqueued later begins when the run is over. If that device executes the whole program,

@@ -60,16 +60,16 @@ static void rows_of_failures(void) {
     ROW(weir_thread_get_failure, (NULL), INVALID, "failure is NULL");
     ROW(weir_thread_get_failure, (&small), INVALID, "failure->struct_size is 8");
     ROW(weir_thread_get_failure, (UNALIGNED), INVALID, "failure is not aligned");
-    ROW(weir_thread_get_failure, (&nowhere), INVALID, "failure->not_run is NULL");
+    ROW(weir_thread_get_failure, (&nowhere), INVALID, "failure->not_run is NULL, but failure->not_run_capacity is 8");
     ROW(weir_stream_get_failure, (NULL, &failure), INVALID, "stream is NULL");
     ROW(weir_stream_get_failure, (WRONG(engine), &failure), INVALID, "stream: expected a stream, got an engine");
     ROW(weir_stream_get_failure, (good.stream, NULL), INVALID, "failure is NULL");
-    ROW(weir_stream_get_failure, (good.stream, &nowhere), INVALID, "failure->not_run is NULL");
+    ROW(weir_stream_get_failure, (good.stream, &nowhere), INVALID, "failure->not_run is NULL, but failure->not_run_capacity is 8");
     ROW(weir_run_get_failure, (NULL, &failure), INVALID, "run is NULL");
     ROW(weir_run_get_failure, (WRONG(program), &failure), INVALID, "run: expected a run, got a program");
     ROW(weir_run_get_failure, (good.run, NULL), INVALID, "failure is NULL");
     ROW(weir_run_get_failure, (good.run, &small), INVALID, "failure->struct_size is 8");
-    ROW(weir_run_get_failure, (good.run, &nowhere), INVALID, "failure->not_run is NULL");
+    ROW(weir_run_get_failure, (good.run, &nowhere), INVALID, "failure->not_run is NULL, but failure->not_run_capacity is 8");
 }
 
 static void hear(void *ctx, weir_status status, weir_run *run) {

@@ -23,11 +23,11 @@ struct matrix {
     bool transposed = false; ///< Whether the transpose is meant.
 
     /// Rows without a gap.
-    matrix(T *data, std::int64_t rows, std::int64_t columns) noexcept
-        : matrix(data, rows, columns, columns > 0 ? columns : 1) {}
-    /// Rows that are `stride` elements apart.
-    matrix(T *data, std::int64_t rows, std::int64_t columns, std::int64_t stride) noexcept
-        : data(data), rows(rows), columns(columns), stride(stride) {}
+    matrix(T *first, std::int64_t num_rows, std::int64_t num_columns) noexcept
+        : matrix(first, num_rows, num_columns, num_columns > 0 ? num_columns : 1) {}
+    /// Rows that are `row_stride` elements apart.
+    matrix(T *first, std::int64_t num_rows, std::int64_t num_columns, std::int64_t row_stride) noexcept
+        : data(first), rows(num_rows), columns(num_columns), stride(row_stride) {}
     /// A matrix to write is one to read, too.
     template <class U, class = std::enable_if_t<std::is_same<T, const U>::value>>
     matrix(const matrix<U> &other) noexcept

@@ -20,10 +20,10 @@ namespace weir {
 struct place {
     place() = default;
     /// A name in a container of the engine's.
-    place(std::string name, std::string container = "default")
-        : name(std::move(name)), container(std::move(container)) {}
+    place(std::string its_name, std::string its_container = "default")
+        : name(std::move(its_name)), container(std::move(its_container)) {}
     /// A name in the container "default".
-    place(const char *name) : place(std::string(name)) {}
+    place(const char *its_name) : place(std::string(its_name)) {}
     /// The name as C wants it: nullptr where there is none.
     const char *name_or_null() const noexcept { return name.empty() ? nullptr : name.c_str(); }
     std::string name;                  ///< Empty for a resource that nobody finds by name.
@@ -183,8 +183,8 @@ public:
         check(weir_table_insert(get(), &raw, rows.data(), rows.size() * sizeof(T)));
     }
     void insert(const std::vector<std::string> &keys, const std::vector<T> &rows) const {
-        const views views(keys);
-        const auto raw = views.keys();
+        const views as_views(keys);
+        const auto raw = as_views.keys();
         check(weir_table_insert(get(), &raw, rows.data(), rows.size() * sizeof(T)));
     }
     /// The rows one behind the other; `default_row` (empty: zeros) for keys that are not there.
@@ -193,8 +193,8 @@ public:
     }
     /// The same for keys that are byte strings.
     std::vector<T> find(const std::vector<std::string> &keys, const std::vector<T> &default_row = {}) const {
-        const views views(keys);
-        return find_raw(views.keys(), default_row);
+        const views as_views(keys);
+        return find_raw(as_views.keys(), default_row);
     }
 
     /// Keys in ascending order, and their rows one behind the other.

@@ -3,7 +3,7 @@
 //! Chapter: Library.
 #![forbid(unsafe_code)]
 
-/// The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_value. The values up to 16 are Abseil's
+/// The result of a call: 0 (WEIR_OK) or one of the codes of enum weir_status_value. The values up to 15 are Abseil's
 /// canonical codes (google/abseil status codes), those from 64 on are weir's own; all are permanent parts of the ABI.
 pub type weir_status = i32;
 
@@ -33,7 +33,8 @@ pub enum weir_status_value {
     WEIR_FAILED_PRECONDITION = 9,
     /// The work was abandoned because something it depends on failed; the text names the origin.
     WEIR_ABORTED = 10,
-    /// An index or a size is outside its range, or a size computation overflows.
+    /// An index or a size is outside its range, or a size computation overflows. Numbers of threads and the rank of a
+    /// tensor are WEIR_INVALID_ARGUMENT instead, where their description says so.
     WEIR_OUT_OF_RANGE = 11,
     /// The library was built without this, or it does not exist for this kind of engine.
     WEIR_UNIMPLEMENTED = 12,

@@ -96,7 +96,7 @@ pub enum weir_event_flags {
     WEIR_EVENT_TIMING = 1,
 }
 
-/// Time-outs. All time-outs are relative and in nanoseconds.
+/// No time limit. All time-outs are relative and in nanoseconds.
 ///
 /// Chapter: Library.
 pub const WEIR_TIMEOUT_INFINITE: u64 = u64::MAX;

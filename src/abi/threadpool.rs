@@ -138,7 +138,8 @@ pub struct weir_threadpool_options {
     /// pool gets no more work, the callers do all of it, and weir_parallel_for, weir_stream_synchronize,
     /// weir_run_synchronize, and calls on synchronous streams that use the pool return FAILED_PRECONDITION with the
     /// clause after finishing their work. A task that the pool accepted and has not begun after five seconds counts as
-    /// lost, and a later call of weir runs it. Each task costs a few microseconds more.
+    /// lost, and a later call of weir runs it. Each task costs a few microseconds and an allocation more, also where
+    /// later calls allocate nothing otherwise.
     pub checking: i32,
     /// For weir_threadpool_create_builtin: how long a thread without work spins before it sleeps, in nanoseconds, at
     /// most one second; 0 = 20 us, WEIR_SPIN_NONE = not at all.

@@ -104,10 +104,10 @@ pub unsafe extern "C" fn weir_comm_create_local(
         let create = |transport| Communicator::create(Arc::new(transport), options.clone());
         let comms: Vec<Ref<Communicator>> =
             heap::whole(|| LocalTransport::create(size as usize).into_iter().map(create).collect())?;
-        outs.iter_mut().zip(comms).try_for_each(|(out, comm)| {
-            // SAFETY: one place of the caller's array.
-            handle::into_c(comm, unsafe { out_ptr(std::ptr::from_mut(out), "out_comms")? })
-        })
+        // All or none: a call that fails gives nothing that nobody would release.
+        heap::check()?;
+        outs.iter_mut().zip(comms).for_each(|(out, comm)| handle::begun_into_c(comm, out));
+        Ok(())
     })
 }
 

@@ -41,7 +41,14 @@ unsafe fn write(failure: *mut weir_failure, code: weir_status, message: &str, ru
     // SAFETY: as demanded of the caller.
     let asked = unsafe { versioned::read(failure.cast_const(), "failure") }?;
     // SAFETY: as demanded of the caller.
-    let names = unsafe { array_mut(asked.not_run, asked.not_run_capacity, "failure->not_run") }?;
+    let names = unsafe { array_mut(asked.not_run, asked.not_run_capacity, "failure->not_run") };
+    let names = names.map_err(|error| match asked.not_run.is_null() {
+        true => Error::invalid(format!(
+            "failure->not_run is NULL, but failure->not_run_capacity is {}",
+            asked.not_run_capacity
+        )),
+        false => error,
+    })?;
     let nothing = RunFailure::default();
     let run = run.unwrap_or(&nothing);
     let iteration = run.iteration.as_ref();

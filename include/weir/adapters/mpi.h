@@ -298,8 +298,9 @@ static inline weir_status weir_mpi_start(void *ctx, const weir_comm_operation *o
         error = MPI_Irecv(recv, bytes, MPI_BYTE, operation->peer, operation->tag, comm->data, &request->mpi);
         break;
     case WEIR_COMM_BROADCAST:
-        error = MPI_Ibcast(operation->peer == comm->rank ? (void *)send : recv, bytes, MPI_BYTE, operation->peer,
-                           comm->data, &request->mpi);
+        /* The root's buffer is only read. */
+        error = MPI_Ibcast(operation->peer == comm->rank ? (void *)(uintptr_t)send : recv, bytes, MPI_BYTE,
+                           operation->peer, comm->data, &request->mpi);
         break;
     case WEIR_COMM_REDUCE:
         error = MPI_Ireduce(send, recv, elements, type, op, operation->peer, comm->data, &request->mpi);
