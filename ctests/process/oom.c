@@ -7,6 +7,7 @@
 
 #include "interpose.h"
 
+#include <weir/comm.h>
 #include <weir/domain.h>
 #include <weir/ops.h>
 #include <weir/inspect.h>
@@ -289,6 +290,29 @@ static void test_products(void) {
     CHECK_EQ(floats, WEIR_OK);
 }
 
+/* Communicators are made all or none: a call that fails leaves the places of its array as they are. */
+static void test_communicators(void) {
+    static char mark;
+    weir_runtime_info before = runtime_info();
+    weir_comm *comms[3];
+    weir_status status;
+    int refused = 0;
+    do {
+        for (int last = 0; last < 2; last++) {
+            for (int i = 0; i < 3; i++) comms[i] = (weir_comm *)(void *)&mark;
+            interpose_reset(refused + 1, last ? INT32_MAX : refused + 1);
+            status = weir_comm_create_local(3, NULL, comms);
+            interpose_reset(0, 0);
+            for (int i = 0; i < 3; i++) CHECK((comms[i] == (weir_comm *)(void *)&mark) == (status != WEIR_OK));
+            if (status != WEIR_OK) CHECK_EQ(status, WEIR_RESOURCE_EXHAUSTED);
+            for (int i = 0; i < 3 && status == WEIR_OK; i++) weir_comm_release(comms[i]);
+        }
+        refused++;
+    } while (status != WEIR_OK);
+    CHECK(refused > 3);
+    check_released(&before);
+}
+
 /* However much is queued, nobody needs it in one piece. */
 static void test_long_queues(void) {
     enum { LONG = 30000, PIECE = 64 << 10 };
@@ -334,6 +358,7 @@ int main(void) {
     for (int act = 0; act < ACTS; act++) test_act(act);
     CHECK(num_refusals > 100);
     test_products();
+    test_communicators();
     test_long_queues();
     check_released(&before);
     return 0;
