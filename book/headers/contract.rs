@@ -211,8 +211,8 @@ fn is_long((first, ty): &(String, &Type), (second, _): &(String, &Type)) -> bool
     is_text || matches!(ty, Type::Ptr(_)) && second.starts_with("num_")
 }
 
-/// The functions whose errors these are: "as weir_sgemm", "those of weir_stream_synchronize and weir_stream_wait_event",
-/// and "as there" of a function that is described as another. What stands in parentheses is about single codes.
+/// The functions whose errors these are: "as weir_sgemm", "those of weir_event_record and weir_stream_wait_event", and
+/// "as there" of a function that is described as another. What stands in parentheses is about single codes.
 fn referred(errors: &str, text: &str) -> Vec<String> {
     let mut depth = 0;
     let outside: String = errors

@@ -85,9 +85,9 @@ typedef struct weir_while_desc {
  * the graph around it.
  *
  * The node begins when the predicate is available, and the inputs without which nothing in the branches can begin.
- * Another input holds back those nodes of the branch alone that need it. Each output is available as soon as the branch
- * has computed it; a control edge from the node waits for the whole branch. A branch that is not taken costs nothing.
- * out_node (may be NULL) receives the node.
+ * Another input holds back those nodes of the branch alone that need it. Each output is available as soon as the
+ * branch has computed it; a control edge from the node waits for the whole branch. A branch that is not taken costs
+ * nothing. out_node (may be NULL) receives the node.
  *
  * Ownership: both graphs are copied, they may be changed or destroyed afterwards. Errors: INVALID_ARGUMENT (NULL,
  * foreign value, number of inputs or outputs); ALREADY_EXISTS (name); OUT_OF_RANGE (more than 32 levels of nesting).

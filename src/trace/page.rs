@@ -56,7 +56,7 @@ fn entry(output: &mut TraceOutput<'_>, key: &str, value: impl Display) {
 
 fn put_run(timeline: &Timeline, output: &mut TraceOutput<'_>, analysis: &RunAnalysis) {
     let run = &analysis.run;
-    let program = timeline.table(run.program).map_or("?", |table| &table.name);
+    let program = timeline.table(run.program).map_or("?", |table| table.shown_name());
     let _ = write!(output, "{{\"program\":\"{}\"", Quoted(program));
     entry(output, "which", if analysis.is_slowest { "\"the slowest\"" } else { "\"the median\"" });
     entry(output, "of_runs", analysis.of_runs);
@@ -136,7 +136,7 @@ fn put_run(timeline: &Timeline, output: &mut TraceOutput<'_>, analysis: &RunAnal
 }
 
 fn put_program(timeline: &Timeline, output: &mut TraceOutput<'_>, sums: &ProgramSums) {
-    let name = timeline.table(sums.program).map_or("?", |table| &table.name);
+    let name = timeline.table(sums.program).map_or("?", |table| table.shown_name());
     let _ = write!(output, "{{\"name\":\"{}\"", Quoted(name));
     entry(output, "runs", sums.runs);
     entry(output, "failed", sums.failed);

@@ -350,7 +350,7 @@ fn write_runs(timeline: &Timeline, others: &mut Sequence<'_, '_>) -> Result<()> 
             let number = u64::from(run.program) + 1;
             if !seen.contains(&run.program) {
                 seen.push(run.program);
-                let name = timeline.table(run.program).map_or("a program", |table| &table.name);
+                let name = timeline.table(run.program).map_or("a program", |table| table.shown_name());
                 others.packet.nested(packet::INTERNED, |interned| {
                     interned.nested(2, |entry| {
                         entry.varint(1, number).text(2, name);

@@ -44,7 +44,7 @@ pub fn write(timeline: &Timeline, output: &mut TraceOutput<'_>) -> Result<()> {
 }
 
 fn write_program(timeline: &Timeline, sums: &ProgramSums, output: &mut TraceOutput<'_>) {
-    let name = timeline.table(sums.program).map_or("?", |table| &table.name);
+    let name = timeline.table(sums.program).map_or("?", |table| table.shown_name());
     let _ = writeln!(
         output,
         "\nprogram '{name}': {} runs ({} failed, {} cancelled) of {:.3} us in the mean, {:.3} to {:.3}; {:.2} threads",

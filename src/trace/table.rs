@@ -118,6 +118,13 @@ pub struct Table {
     pub nodes: Nodes,
 }
 
+impl Table {
+    /// The name in what people read: a program has none if its graph has none.
+    pub fn shown_name(&self) -> &str {
+        if self.name.is_empty() { "program" } else { &self.name }
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;

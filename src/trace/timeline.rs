@@ -432,11 +432,7 @@ impl Timeline {
                 Some(node) => Cow::from(format!("failure of {}", node.name)),
                 None => Cow::from("failure"),
             },
-            TraceEvent::Stay => match table() {
-                Some(table) if table.name.is_empty() => Cow::from("program"),
-                Some(table) => Cow::from(&*table.name),
-                None => Cow::from("a program"),
-            },
+            TraceEvent::Stay => table().map_or(Cow::from("a program"), |table| Cow::from(table.shown_name())),
             TraceEvent::Item => named(ITEMS.get(object as usize).copied().unwrap_or("item")),
             TraceEvent::Submit => named("submit to"),
             TraceEvent::Park => named("park"),
