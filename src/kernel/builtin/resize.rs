@@ -48,8 +48,9 @@ impl<'a> ResizeLine<'a> {
             Coordinates::WEIR_RESIZE_HALF_PIXEL => {}
             Coordinates::WEIR_RESIZE_PYTORCH_HALF_PIXEL if size > 1 => {}
             Coordinates::WEIR_RESIZE_HALF_PIXEL_SYMMETRIC => {
-                // The middle of the whole x, and of what the output covers of it.
-                offset.1 -= whole / 2.0 - all * step.0 / step.1 / 2.0;
+                // From the middle of the output, which lies on that of x. Nothing that was rounded is taken off, so a
+                // place that is whole, or half way between two elements, is exactly there.
+                offset = (0.5 - all / 2.0, 0.5 - whole / 2.0);
             }
             Coordinates::WEIR_RESIZE_ASYMMETRIC => offset = (0.0, 0.0),
             Coordinates::WEIR_RESIZE_ALIGN_CORNERS if size > 1 => {

@@ -59,6 +59,35 @@ fn the_nearest_element_is_chosen_as_the_rounding_says() {
     assert_eq!(with(Rounding::WEIR_RESIZE_PREFER_FLOOR, 8), [0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0]);
 }
 
+/// The place of result i is a fraction, which is rounded exactly.
+#[test]
+fn places_from_the_middle_are_exact() {
+    const SYMMETRIC: u32 = Coordinates::WEIR_RESIZE_HALF_PIXEL_SYMMETRIC as u32;
+    let ties = |rounding: Rounding, scale: f64, len: i64| {
+        let of = desc(Mode::WEIR_RESIZE_NEAREST, [0; 2], [0.0, scale]);
+        let of = weir_resize_desc { rounding: rounding as u32, coordinates: SYMMETRIC, ..of };
+        let x: Vec<f64> = (0..len).map(|x| x as f64).collect();
+        row(of, (len as f64 * scale) as i64, &x)
+    };
+    assert_eq!(ties(Rounding::WEIR_RESIZE_CEIL, 1.5, 3), [0.0, 1.0, 2.0, 2.0]);
+    assert_eq!(ties(Rounding::WEIR_RESIZE_FLOOR, 1.5, 5), [0.0, 0.0, 1.0, 2.0, 2.0, 3.0, 4.0]);
+    for (len, eighths) in (1..24).flat_map(|len| (1..40).map(move |eighths| (len, eighths))) {
+        let size = len * eighths / 8;
+        // Places times 2 * eighths.
+        let place = |i: i64| (2 * i + 1 - size) * 8 + (len - 1) * eighths;
+        let (floor, unit) = (|x: i64, by: i64| x.div_euclid(by), 2 * eighths);
+        let ceil = |x: i64, by: i64| -floor(-x, by);
+        let each = |rounded: &dyn Fn(i64) -> i64| -> Vec<f64> {
+            (0..size).map(|i| rounded(place(i)).clamp(0, len - 1) as f64).collect()
+        };
+        let got = |rounding| if size == 0 { vec![] } else { ties(rounding, eighths as f64 / 8.0, len) };
+        assert_eq!(got(Rounding::WEIR_RESIZE_FLOOR), each(&|x| floor(x, unit)), "{len} by {eighths} / 8");
+        assert_eq!(got(Rounding::WEIR_RESIZE_CEIL), each(&|x| ceil(x, unit)), "{len} by {eighths} / 8");
+        assert_eq!(got(Rounding::WEIR_RESIZE_PREFER_CEIL), each(&|x| floor(x + eighths, unit)), "{len}, {eighths}");
+        assert_eq!(got(Rounding::WEIR_RESIZE_PREFER_FLOOR), each(&|x| ceil(x - eighths, unit)), "{len}, {eighths}");
+    }
+}
+
 /// Wide enough for several pieces of columns, of each element size.
 #[test]
 fn factors_of_whole_numbers_repeat_elements() {
