@@ -47,13 +47,13 @@ unsafe fn reduced<N: Real>(x: N, bias: f32) -> (N, N) {
     }
 }
 
-/// e^x where `scaled` is an instruction, for x from -110 to 90: 2^(n / 16) e^r with |r| <= ln 2 / 32; the first factor
-/// comes from a table, and the second is close to 1.
+/// e^x 2^`more` where `scaled` is an instruction, for x from -110 to 90: 2^(n / 16) e^r with |r| <= ln 2 / 32; the first
+/// factor comes from a table, and the second is close to 1.
 ///
 /// # Safety
 /// As of `Number`.
 #[inline(always)]
-unsafe fn scaled_exp<N: Real>(x: N) -> N {
+unsafe fn scaled_exp<N: Real>(x: N, more: f32) -> N {
     /// Adding it rounds to a sixteenth, whose number is then in the low bits.
     const SIXTEENTHS: f32 = ROUND / 16.0;
     // SAFETY: as demanded of the caller.
@@ -64,7 +64,7 @@ unsafe fn scaled_exp<N: Real>(x: N) -> N {
         let tail = r.mul_add(N::splat(1.0 / 6.0), N::splat(0.499_983_8));
         let growth = r.mul(r).mul_add(tail, r);
         let root = rounded.sixteenth_root();
-        root.mul_add(growth, root).scaled(n)
+        root.mul_add(growth, root).scaled(if more == 0.0 { n } else { n.add(N::splat(more)) })
     }
 }
 
@@ -79,7 +79,7 @@ pub unsafe fn exp<N: Real>(x: N) -> N {
         // In this order NaN propagates. Above 88.72 the result is infinite.
         let x = N::splat(89.0).min(N::splat(LOWEST).max(x));
         if N::SCALES {
-            return scaled_exp(x);
+            return scaled_exp(x, 0.0);
         }
         let (rounded, growth) = reduced(x, 0.0);
         growth.add(N::splat(1.0)).scaled(rounded.sub(N::splat(ROUND)))
@@ -96,7 +96,7 @@ pub unsafe fn exp_not_above_one<N: Real>(x: N) -> N {
     unsafe {
         let x = N::splat(LOWEST).max(x);
         if N::SCALES {
-            return scaled_exp(x);
+            return scaled_exp(x, 0.0);
         }
         // Scaled by 2^24, so that no power is subnormal.
         let (rounded, growth) = reduced(x, 127.0 + 24.0);
@@ -193,7 +193,7 @@ pub unsafe fn sigmoid<N: Real>(x: N) -> N {
     unsafe {
         if N::SCALES {
             // e^x / (1 + e^x), which above 87 is 1. In this order NaN propagates.
-            let power = scaled_exp(N::splat(87.0).min(N::splat(LOWEST).max(x)));
+            let power = scaled_exp(N::splat(87.0).min(N::splat(LOWEST).max(x)), 0.0);
             return power.div(power.add(N::splat(1.0)));
         }
         let power = exp_not_above_one(x.abs().negated());
@@ -414,8 +414,16 @@ pub unsafe fn acos<N: Real>(x: N) -> N {
 unsafe fn half_powers<N: Real>(t: N) -> (N, N) {
     // SAFETY: as demanded of the caller.
     unsafe {
-        let (half, root) = (N::splat(0.5), exp(t.mul(N::splat(0.5))));
-        (root.mul(half).mul(root), half.div(root.mul(root)))
+        // In this order NaN propagates. From 89.42 on half a power is infinite.
+        let t = N::splat(90.0).min(t);
+        // Half of it by its exponent, which rounds nothing.
+        let above = if N::SCALES {
+            scaled_exp(t, -1.0)
+        } else {
+            let (rounded, growth) = reduced(t, 0.0);
+            growth.add(N::splat(1.0)).scaled(rounded.sub(N::splat(ROUND + 1.0)))
+        };
+        (above, N::splat(0.25).div(above))
     }
 }
 
