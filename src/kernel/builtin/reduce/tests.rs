@@ -443,3 +443,30 @@ fn the_same_bits_on_all_pools() {
         }
     }
 }
+
+/// In units in the last place of the largest sum of numbers of one sign: `docs/kernels.md` promises them.
+#[test]
+fn sums_of_one_sign_are_close_along_rows_and_columns() {
+    let mut state = 1u32;
+    for len in [2, 8, 17, 34, 64, 100, 128, 129, 256, 1000, 20_000] {
+        let across = 200_000_usize.div_ceil(len).min(5000);
+        let x: Vec<f32> = (0..len * across)
+            .map(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                0.1 + (state >> 8) as f32 / 16_777_216.0
+            })
+            .collect();
+        let (len_dim, across_dim) = (len as i64, across as i64);
+        for (axis, dims, bound) in [(1, [across_dim, len_dim], 1.2), (0, [len_dim, across_dim], 4.0)] {
+            let y = run(&reduce(Op::WEIR_REDUCE_SUM, &[axis]), &[Any::f32(&dims, &x)]);
+            for (i, &got) in y.floats().iter().enumerate() {
+                let at = |k: usize| if axis == 1 { i * len + k } else { k * across + i };
+                let want: f64 = (0..len).map(|k| f64::from(x[at(k)])).sum();
+                let rounded = want as f32;
+                let unit = f64::from(rounded.next_up()) - f64::from(rounded);
+                let error = (f64::from(got) - want).abs() / unit;
+                assert!(error <= bound, "axis {axis} of {dims:?}: {got} for {want}, {error:.2} units");
+            }
+        }
+    }
+}

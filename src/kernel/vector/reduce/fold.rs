@@ -1,9 +1,9 @@
 //! Folding reductions: sums, products, extremes, sums of absolute values and of squares.
 //!
 //! Numbers are folded in sixteen lanes, four times side by side, until a block ends. The lanes are then folded in
-//! pairs, and blocks one after the other, in f64. Sums are kept in f32 within a block: a lane adds so few numbers that
-//! its error is less than the result's rounding. Products and squares exceed the range of f32 early, so their lanes are
-//! f64.
+//! pairs, and blocks one after the other, in f64. Sums are kept in f32 within a block: a lane of a row adds so few
+//! numbers that its error is less than the result's rounding, and the lane of a column errs by up to four units in the
+//! last place. Products and squares exceed the range of f32 early, so their lanes are f64.
 
 use super::{ColumnsBlock, Reduction};
 use crate::kernel::vector::isa::Isa;
