@@ -99,7 +99,8 @@ typedef uint32_t weir_activation;
  * both of f32, f16 or bf16; C, bias and addend are of the same type, or of f32 with WEIR_MATMUL_F32_RESULT.
  * Accumulators are f32, rounded once at the end. Leading dimensions are aligned at the last one and broadcast: a
  * dimension of 1 is broadcast. In a graph, dimensions of the inputs of this and of weir's other kernels may be open
- * (WEIR_DIM_DYNAMIC): then the run checks whether they fit.
+ * (WEIR_DIM_DYNAMIC): then the run checks whether they fit. Only the last dimension of the indices of
+ * weir_gather_nd_desc and of WEIR_SCATTER_ND, which decides about ranks, is fixed.
  *
  * Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_BIAS bias; with WEIR_MATMUL_SUM addend. Output: C.
  * A B of f32 that is a constant of a graph is packed by compile, once for all kernels of a program with that constant.
@@ -760,7 +761,8 @@ typedef struct weir_gather_elements_desc {
  * Inputs: table; indices[..., Q], s32 or s64. The first `batch_dims` dimensions of both are the same; each Q indices
  * select from the next Q dimensions of the table, and what is behind those is a block. Output: the indices' shape
  * without Q, and a block's. A call with an index below 0 or beyond its dimension fails with OUT_OF_RANGE, which names
- * it, and writes nothing. With WEIR_GATHER_ND_FROM_END an index below 0 counts from the end of its dimension.
+ * it, and writes nothing. With WEIR_GATHER_ND_FROM_END an index below 0 counts from the end of its dimension. Q
+ * decides the rank of the output, so in a graph it is not open.
  */
 typedef struct weir_gather_nd_desc {
   /** sizeof(weir_gather_nd_desc) of the caller's header. */
@@ -783,7 +785,8 @@ typedef uint32_t weir_scatter_reduction;
  * Inputs: x; indices, s32 or s64; updates, of x's type. With WEIR_SCATTER_ELEMENTS indices and updates have one shape,
  * of x's rank, and along the other axes of at most its sizes: for matrices and axis 0 updates[i, j] goes to
  * x[indices[i, j], j]. With WEIR_SCATTER_ND each Q of indices[..., Q] are the place of a block in the first Q
- * dimensions of x, and updates have the indices' shape without Q, and a block's. Output: as x.
+ * dimensions of x, and updates have the indices' shape without Q, and a block's; in a graph Q is not open. Output: as
+ * x.
  *
  * Updates of one element are applied in their order in the tensor, on every pool; without a reduction the last one
  * remains. Types are any, with a reduction all but bool; f16 and bf16 are computed in f32 and rounded after each
@@ -1056,7 +1059,8 @@ typedef enum weir_reduce_op_value {
   WEIR_REDUCE_NORM_POWER_SUM = 9,
   /**
    * Index of the greatest element, as s32 or s64, among those that are reduced to one, in their order in memory. The
-   * first of equals, and the first NaN if there is one. Refused for no elements.
+   * first of equals, and the first NaN if there is one. Refused for no elements, and for more than 2147483647, also
+   * with WEIR_REDUCE_S64_INDICES.
    */
   WEIR_REDUCE_ARGMAX = 10,
   /** Index of the least element, likewise. */
@@ -1210,7 +1214,7 @@ typedef struct weir_topk_desc {
   int32_t axis;
   /** Reserved, 0. */
   int32_t reserved;
-  /** Number of elements that are chosen; at most as many as there are along the axis. */
+  /** Number of elements that are chosen; at most as many as there are along the axis, which are at most 2147483647. */
   int64_t k;
   /** OR of weir_topk_flags. */
   uint64_t flags;
@@ -1403,7 +1407,10 @@ typedef enum weir_pooling_op_value {
 
 /** Flags of weir_pooling_desc. */
 typedef enum weir_pooling_flags {
-  /** The window is the whole signal or image; the output has one element per channel. The other members are 0. */
+  /**
+   * The window is the whole signal or image, which has at least one element; the output has one element per channel.
+   * The other members are 0.
+   */
   WEIR_POOLING_GLOBAL = 1
 } weir_pooling_flags;
 

@@ -12,7 +12,7 @@ use super::axis::{Axis, EdgeMode};
 use super::check::{flags, value_of};
 use super::operator::{Operator, PackedShape, zeroed};
 use super::signature;
-use super::windows::{Windows, check_data, check_step, weir_data_layout, weir_data_layout_value};
+use super::windows::{Windows, check_data, check_step, weir_data_layout, weir_data_layout_value, whole_groups};
 use crate::base::{Desc, Result, desc::ANY_DIM, dtype};
 
 /// How the dimensions of the weights of a convolution are ordered.
@@ -162,7 +162,7 @@ impl Operator for Conv {
         let is_multiple = |count: i64| count == ANY_DIM || count > 0 && count % self.groups == 0;
         let channels = x.dims[1];
         if !is_multiple(channels) {
-            let expected = format!("a multiple of {} channels", self.groups);
+            let expected = whole_groups(self.groups, channels, "channel");
             return Err(signature::mismatch("input", 0, &expected, x));
         }
         let mut pattern = Desc::new(dtype::F32, &[ANY_DIM; 4][..x.rank as usize]);
@@ -170,7 +170,7 @@ impl Operator for Conv {
         signature::check_fit("input", &[*x, pattern], &inputs[..2])?;
         let filters = weights.dims[0];
         if !is_multiple(filters) {
-            let expected = format!("a multiple of {} filters", self.groups);
+            let expected = whole_groups(self.groups, filters, "filter");
             return Err(signature::mismatch("input", 1, &expected, weights));
         }
         let bias = Desc::new(dtype::F32, &[filters]);

@@ -11,7 +11,7 @@ use super::axis::{Axis, EdgeMode};
 use super::check::{flags, reserved};
 use super::operator::{Operator, PackedShape, zeroed};
 use super::signature;
-use super::windows::{Windows, check_step};
+use super::windows::{Windows, check_step, whole_groups};
 use crate::abi::weir_dtype;
 use crate::base::{Desc, Error, Result, desc::ANY_DIM, dtype};
 
@@ -164,7 +164,7 @@ impl Operator for ConvInt8 {
         let is_multiple = |count: i64| count == ANY_DIM || count > 0 && count % self.groups == 0;
         let channels = x.dims[1];
         if !is_multiple(channels) {
-            let expected = format!("a multiple of {} channels", self.groups);
+            let expected = whole_groups(self.groups, channels, "channel");
             return Err(signature::mismatch("input", 0, &expected, x));
         }
         let mut patterns = [*x; 4];
@@ -173,7 +173,7 @@ impl Operator for ConvInt8 {
         signature::check_fit("input", &patterns[..2], &inputs[..2])?;
         let filters = weights.dims[0];
         if !is_multiple(filters) {
-            let expected = format!("a multiple of {} filters", self.groups);
+            let expected = whole_groups(self.groups, filters, "filter");
             return Err(signature::mismatch("input", 1, &expected, weights));
         }
         let mut count = 2;

@@ -11,7 +11,7 @@ use super::axis::{Axis, EdgeMode};
 use super::check::{flags, value_of};
 use super::operator::{Operator, PackedShape, zeroed};
 use super::signature;
-use super::windows::{Windows, check_data, check_step, weir_data_layout, weir_data_layout_value};
+use super::windows::{Windows, check_data, check_step, weir_data_layout, weir_data_layout_value, whole_groups};
 use crate::base::{Desc, Error, Result, desc::ANY_DIM, dtype};
 
 /// Flags of weir_conv_transpose_desc.
@@ -85,7 +85,10 @@ impl ConvTranspose {
         let Windows { strides, dilations, begin, end, edge } = self.windows;
         let wrong = |text: String| Error::invalid(format!("input 0: dimension {} of {} {text}", i + 2, x.text()));
         let (stride, dilation, most) = (strides[i].max(1), dilations[i].max(1), i64::from(i32::MAX));
-        if !(1..=most).contains(&taps) || !(1..=most).contains(&size) {
+        if taps < 1 {
+            return Err(wrong("needs at least 1 tap of the filters (input 1)".into()));
+        }
+        if taps > most || !(1..=most).contains(&size) {
             return Err(wrong(format!("and {taps} taps of the filters (input 1) are beyond what windows can have")));
         }
         // No overflow: all numbers are below 2^31.
@@ -141,7 +144,7 @@ impl Operator for ConvTranspose {
         check_data(x)?;
         let channels = x.dims[1];
         if channels != ANY_DIM && (channels < 1 || channels % self.groups != 0) {
-            let expected = format!("a multiple of {} channels", self.groups);
+            let expected = whole_groups(self.groups, channels, "channel");
             return Err(signature::mismatch("input", 0, &expected, x));
         }
         let mut pattern = Desc::new(dtype::F32, &[ANY_DIM; 4][..x.rank as usize]);

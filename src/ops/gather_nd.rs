@@ -16,7 +16,8 @@ use crate::base::{Desc, Error, Result};
 /// Inputs: table; indices[..., Q], s32 or s64. The first `batch_dims` dimensions of both are the same; each Q indices
 /// select from the next Q dimensions of the table, and what is behind those is a block. Output: the indices' shape
 /// without Q, and a block's. A call with an index below 0 or beyond its dimension fails with OUT_OF_RANGE, which names
-/// it, and writes nothing. With WEIR_GATHER_ND_FROM_END an index below 0 counts from the end of its dimension.
+/// it, and writes nothing. With WEIR_GATHER_ND_FROM_END an index below 0 counts from the end of its dimension. Q
+/// decides the rank of the output, so in a graph it is not open.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_gather_nd_desc {
@@ -78,7 +79,7 @@ impl Operator for GatherNd {
     }
 }
 
-/// Number of dimensions of a table that indices[..., Q] select from, behind those of the batch: Q, which is known.
+/// Number of dimensions of a table that indices[..., Q] select from, behind those of the batch: Q, which is not open.
 pub fn place_depth(table: &Desc, batch: usize, index: usize, indices: &Desc) -> Result<usize> {
     signature::check_indices(index, indices)?;
     let left = table.shape().len().checked_sub(batch);
@@ -87,7 +88,8 @@ pub fn place_depth(table: &Desc, batch: usize, index: usize, indices: &Desc) -> 
         (Some(left), Some(depth)) if (0..=left as i64).contains(&depth) => Ok(depth as usize),
         (None, _) => Err(signature::mismatch("input", 0, &format!("a tensor of rank {batch} or more"), table)),
         (Some(left), _) => {
-            let expected = format!("a shape of rank {} or more whose last dimension is 0 to {left}", batch + 1);
+            let fixed = if depth == Some(ANY_DIM) { "fixed, " } else { "" };
+            let expected = format!("a shape of rank {} or more whose last dimension is {fixed}0 to {left}", batch + 1);
             Err(signature::mismatch("input", index, &expected, indices))
         }
     }

@@ -19,7 +19,8 @@ use crate::base::{Desc, Error, Result, dtype};
 /// both of f32, f16 or bf16; C, bias and addend are of the same type, or of f32 with WEIR_MATMUL_F32_RESULT.
 /// Accumulators are f32, rounded once at the end. Leading dimensions are aligned at the last one and broadcast: a
 /// dimension of 1 is broadcast. In a graph, dimensions of the inputs of this and of weir's other kernels may be open
-/// (WEIR_DIM_DYNAMIC): then the run checks whether they fit.
+/// (WEIR_DIM_DYNAMIC): then the run checks whether they fit. Only the last dimension of the indices of
+/// weir_gather_nd_desc and of WEIR_SCATTER_ND, which decides about ranks, is fixed.
 ///
 /// Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_BIAS bias; with WEIR_MATMUL_SUM addend. Output: C.
 /// A B of f32 that is a constant of a graph is packed by compile, once for all kernels of a program with that constant.

@@ -32,7 +32,8 @@ pub type weir_pooling_op = u32;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_pooling_flags {
-    /// The window is the whole signal or image; the output has one element per channel. The other members are 0.
+    /// The window is the whole signal or image, which has at least one element; the output has one element per channel.
+    /// The other members are 0.
     WEIR_POOLING_GLOBAL = 1,
 }
 

@@ -41,7 +41,8 @@ pub enum weir_reduce_op_value {
     /// s + eps.
     WEIR_REDUCE_NORM_POWER_SUM = 9,
     /// Index of the greatest element, as s32 or s64, among those that are reduced to one, in their order in memory. The
-    /// first of equals, and the first NaN if there is one. Refused for no elements.
+    /// first of equals, and the first NaN if there is one. Refused for no elements, and for more than 2147483647, also
+    /// with WEIR_REDUCE_S64_INDICES.
     WEIR_REDUCE_ARGMAX = 10,
     /// Index of the least element, likewise.
     WEIR_REDUCE_ARGMIN = 11,

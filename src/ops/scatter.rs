@@ -59,7 +59,8 @@ pub enum weir_scatter_flags {
 /// Inputs: x; indices, s32 or s64; updates, of x's type. With WEIR_SCATTER_ELEMENTS indices and updates have one shape,
 /// of x's rank, and along the other axes of at most its sizes: for matrices and axis 0 updates[i, j] goes to
 /// x[indices[i, j], j]. With WEIR_SCATTER_ND each Q of indices[..., Q] are the place of a block in the first Q
-/// dimensions of x, and updates have the indices' shape without Q, and a block's. Output: as x.
+/// dimensions of x, and updates have the indices' shape without Q, and a block's; in a graph Q is not open. Output: as
+/// x.
 ///
 /// Updates of one element are applied in their order in the tensor, on every pool; without a reduction the last one
 /// remains. Types are any, with a reduction all but bool; f16 and bf16 are computed in f32 and rounded after each

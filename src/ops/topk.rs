@@ -27,7 +27,7 @@ pub struct weir_topk_desc {
     pub axis: i32,
     /// Reserved, 0.
     pub reserved: i32,
-    /// Number of elements that are chosen; at most as many as there are along the axis.
+    /// Number of elements that are chosen; at most as many as there are along the axis, which are at most 2147483647.
     pub k: i64,
     /// OR of weir_topk_flags.
     pub flags: u64,

@@ -32,6 +32,15 @@ pub struct Windows {
     pub edge: EdgeMode,
 }
 
+/// The count of channels or filters that is expected in place of one that is no whole number of groups.
+pub(super) fn whole_groups(groups: i64, count: i64, what: &str) -> String {
+    match (count, groups) {
+        (0, 1) => format!("at least 1 {what}"),
+        (0, _) => format!("at least {groups} {what}s"),
+        _ => format!("a multiple of {groups} {what}s"),
+    }
+}
+
 impl Windows {
     /// Refuses numbers that no window can have.
     pub(super) fn check(&self) -> Result<()> {
@@ -116,7 +125,10 @@ impl Windows {
         let wrong = |text: String| Error::invalid(format!("input 0: dimension {dim} of {} {text}", x.text()));
         let (stride, dilation) = (self.strides[i].max(1), self.dilations[i].max(1));
         let (begin, end) = (self.begin[i], self.end[i]);
-        if !(1..=MAX_STEP).contains(&taps) || !(0..=MAX_STEP).contains(&size) {
+        if taps < 1 {
+            return Err(wrong(format!("needs at least 1 tap {of}")));
+        }
+        if taps > MAX_STEP || !(0..=MAX_STEP).contains(&size) {
             return Err(wrong(format!("and {taps} taps {of} are beyond what windows can have")));
         }
         if self.edge == EdgeMode::Reflect && begin.max(end) >= size {

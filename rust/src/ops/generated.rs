@@ -11,7 +11,8 @@ use weir_core::ffi;
 /// and B are both of f32, f16 or bf16; C, bias and addend are of the same type, or of f32 with
 /// [`f32_result`](Matmul::f32_result). Accumulators are f32, rounded once at the end. Leading dimensions are aligned at
 /// the last one and broadcast: a dimension of 1 is broadcast. In a graph, dimensions of the inputs of this and of
-/// weir's other kernels may be open ([`OPEN`](crate::OPEN)): then the run checks whether they fit.
+/// weir's other kernels may be open ([`OPEN`](crate::OPEN)): then the run checks whether they fit. Only the last
+/// dimension of the indices of [`GatherNd`] and of [`ScatterMode::Nd`], which decides about ranks, is fixed.
 ///
 /// Inputs: A; B, unless there are packed `weights`; with [`bias`](Matmul::bias) bias; with [`sum`](Matmul::sum) addend.
 /// Output: C. A B of f32 that is a constant of a graph is packed by compile, once for all kernels of a program with
@@ -329,7 +330,8 @@ impl Create for ConvTranspose {
 /// Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
 #[derive(Clone, Debug)]
 pub struct Pooling {
-    /// The window is the whole signal or image; the output has one element per channel. The other members are 0.
+    /// The window is the whole signal or image, which has at least one element; the output has one element per channel.
+    /// The other members are 0.
     pub global: bool,
     /// The value computed from a window.
     pub op: PoolingOp,
@@ -1081,7 +1083,7 @@ impl Create for Cumsum {
 pub struct Topk {
     /// The axis; negative counts from the end, -1 = last.
     pub axis: i32,
-    /// Number of elements that are chosen; at most as many as there are along the axis.
+    /// Number of elements that are chosen; at most as many as there are along the axis, which are at most 2147483647.
     pub k: i64,
     /// The least elements, the least one first.
     pub least: bool,
@@ -1430,6 +1432,7 @@ impl Create for GatherElements {
 /// select from the next Q dimensions of the table, and what is behind those is a block. Output: the indices' shape
 /// without Q, and a block's. A call with an index below 0 or beyond its dimension fails with OUT_OF_RANGE, which names
 /// it, and writes nothing. With [`from_end`](GatherNd::from_end) an index below 0 counts from the end of its dimension.
+/// Q decides the rank of the output, so in a graph it is not open.
 #[derive(Clone, Debug, Default)]
 pub struct GatherNd {
     /// Indices below 0 count from the end of their dimension.
@@ -1459,7 +1462,8 @@ impl Create for GatherNd {
 /// Inputs: x; indices, i32 or i64; updates, of x's type. With [`ScatterMode::Elements`] indices and updates have one
 /// shape, of x's rank, and along the other axes of at most its sizes: for matrices and axis 0 updates\[i, j\] goes to
 /// x\[indices\[i, j\], j\]. With [`ScatterMode::Nd`] each Q of indices\[..., Q\] are the place of a block in the first
-/// Q dimensions of x, and updates have the indices' shape without Q, and a block's. Output: as x.
+/// Q dimensions of x, and updates have the indices' shape without Q, and a block's; in a graph Q is not open. Output:
+/// as x.
 ///
 /// Updates of one element are applied in their order in the tensor, on every pool; without a reduction the last one
 /// remains. Types are any, with a reduction all but bool; f16 and bf16 are computed in f32 and rounded after each
@@ -1855,7 +1859,8 @@ pub enum ReduceOp {
     /// s + eps.
     NormPowerSum = 9,
     /// Index of the greatest element, as i32 or i64, among those that are reduced to one, in their order in memory. The
-    /// first of equals, and the first NaN if there is one. Refused for no elements.
+    /// first of equals, and the first NaN if there is one. Refused for no elements, and for more than 2147483647, also
+    /// with [`s64_indices`](Reduce::s64_indices).
     Argmax = 10,
     /// Index of the least element, likewise.
     Argmin = 11,

@@ -94,6 +94,13 @@ fn conv_refuses_what_does_not_fit() {
         (PLAIN, &[f32s(&[1, 8, 9]), f32s(&[4, 8, 3, 3])], "input 1: expected f32[?,8,?], got f32[4,8,3,3]"),
         (grouped, &[f32s(&[1, 8, 9]), f32s(&[4, 8, 3])], "input 0: expected a multiple of 3 channels, got f32[1,8,9]"),
         (grouped, &[f32s(&[1, 9, 9]), f32s(&[4, 3, 3])], "input 1: expected a multiple of 3 filters, got f32[4,3,3]"),
+        (PLAIN, &[f32s(&[1, 0, 4]), f32s(&[2, 0, 3])], "input 0: expected at least 1 channel, got f32[1,0,4]"),
+        (grouped, &[f32s(&[1, 9, 9]), f32s(&[0, 3, 3])], "input 1: expected at least 3 filters, got f32[0,3,3]"),
+        (
+            PLAIN,
+            &[f32s(&[1, 1, 4]), f32s(&[2, 1, 0])],
+            "input 0: dimension 2 of f32[1,1,4] needs at least 1 tap of the filters (input 1)",
+        ),
         (bias, &[f32s(&[1, 8, 9]), f32s(&[4, 8, 3]), f32s(&[5])], "input 2: expected f32[4], got f32[5]"),
         (
             two,

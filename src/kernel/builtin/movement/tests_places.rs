@@ -373,6 +373,8 @@ fn what_does_not_fit_is_refused() {
     assert_eq!(refusal(&places, &[x, of(s32, &[3, 1])]), text);
     let text = "input 1: expected a shape of rank 2 or more whose last dimension is 0 to 1, got s32[2,2]";
     assert_eq!(refusal(&places, &[x, of(s32, &[2, 2])]), text);
+    let text = "input 1: expected a shape of rank 2 or more whose last dimension is fixed, 0 to 1, got s32[2,?]";
+    assert_eq!(refusal(&places, &[x, of(s32, &[2, -1])]), text);
     assert_eq!(
         refusal(&places, &[of(f32, &[]), of(s32, &[2, 2])]),
         "input 0: expected a tensor of rank 1 or more, got f32[]"
