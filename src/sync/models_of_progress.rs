@@ -4,7 +4,7 @@ use super::atomic::AtomicU32;
 use super::atomic::Ordering::*;
 use super::lock::Word;
 use super::models::{Futex, ModelEventCount};
-use super::progress::{hand_over, open, take_over};
+use super::progress::{hand_over, most_to_nudge, open, take_over};
 use loom::thread;
 use std::mem::ManuallyDrop;
 // The panic of a failing model unwinds through these values, so they must not be loom's.
@@ -19,6 +19,8 @@ enum Twin {
     LeavesSilently,
     /// A thread looks before it watches its event count.
     LooksFirst,
+    /// A poller does not go to the front of the list.
+    StaysBehind,
 }
 
 const IDLE: u32 = 0;
@@ -53,7 +55,7 @@ impl ModelProgress {
     fn nudge(&self) {
         let held = self.lock.lock().unwrap();
         let all = self.list.lock().unwrap().clone();
-        all.iter().for_each(|events| events.advance(0));
+        all.iter().take(most_to_nudge(&self.has_poller)).for_each(|events| events.advance(0));
         drop(held);
     }
 
@@ -95,15 +97,27 @@ impl ModelProgress {
 
     /// As `progress::wait`, without naps: a poll here is never too early.
     fn wait(&self, events: &Arc<ModelEventCount>) {
+        self.wait_for(events, 1);
+    }
+
+    fn wait_for(&self, events: &Arc<ModelEventCount>, target: u64) {
         self.change_list(|list| list.push(Arc::clone(events)));
         let mut is_poller = false;
-        let is_over = || events.reached() > 0;
+        let is_over = || events.reached() >= target;
         while !is_over() {
             if self.open.load(SeqCst) == 0 {
                 self.sleep(events, &|| is_over() || self.open.load(SeqCst) > 0);
                 continue;
             }
-            is_poller = is_poller || take_over(&self.has_poller);
+            if !is_poller && take_over(&self.has_poller) {
+                is_poller = true;
+                if self.twin != Twin::StaysBehind {
+                    self.change_list(|list| {
+                        let at = list.iter().position(|other| Arc::ptr_eq(other, events)).unwrap();
+                        list.swap(0, at);
+                    });
+                }
+            }
             if !is_poller {
                 self.sleep(events, &|| is_over() || self.has_poller.load(SeqCst) == 0);
                 continue;
@@ -160,6 +174,26 @@ fn poller_leaves(twin: Twin) {
     });
 }
 
+/// The poller sleeps, since nothing is open, and is not the first that has come: it is the one that is nudged.
+fn opens_again(twin: Twin) {
+    model(move || {
+        let progress = ModelProgress::new(twin);
+        // Another thread's, which looks at nothing.
+        progress.change_list(|list| list.push(Arc::new(ModelEventCount::new())));
+        let waiter = thread::spawn({
+            let progress = Arc::clone(&progress);
+            move || progress.wait_for(&progress.waits, 2)
+        });
+        progress.open();
+        while progress.waits.reached() == 0 {
+            thread::yield_now();
+        }
+        progress.open();
+        waiter.join().unwrap();
+        assert_eq!(progress.source.load(Acquire), OVER);
+    });
+}
+
 /// Two threads wait, one of them for something else, which comes at any time; the source opens.
 #[test]
 fn models_progress_two_wait() {
@@ -185,6 +219,17 @@ fn models_progress_opens_beside_a_wait() {
 #[test]
 fn models_progress_poller_leaves() {
     poller_leaves(Twin::None);
+}
+
+#[test]
+fn models_progress_opens_again() {
+    opens_again(Twin::None);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn models_broken_progress_poller_stays_behind() {
+    opens_again(Twin::StaysBehind);
 }
 
 #[test]

@@ -5,10 +5,15 @@
 //! is over, it nudges another one, which takes over. Sources of one thread (`is_of_one_thread`) are polled by that
 //! thread alone, so while there are any, each waiting thread polls.
 //!
+//! The poller is the first on the list, and what opens nudges it alone: it may nap, or sleep because nothing was open.
+//! Without a poller, and while there are sources of one thread, all are nudged.
+//!
 //! A thread that waits for a device, which cannot be nudged there, asks now and then (`Asker`).
 //!
-//! No wake is lost: a source that opens raises `OPEN` and then nudges the waiting threads on the list; a thread enters
-//! the list, then registers with its event count, then looks at `OPEN`, and sleeps while nothing nudges it.
+//! No wake is lost: a source that opens raises `OPEN`, and then nudges under the list's lock; a thread enters the list,
+//! then registers with its event count, then looks at `OPEN`, and sleeps while nothing nudges it. A thread becomes the
+//! poller, goes to the front under that lock, and then polls: a source that has found another one there has opened
+//! before that poll. One that finds a poller which is leaving is found by `hand_over`.
 
 use super::Global;
 use super::lock::Word;
@@ -86,6 +91,12 @@ pub(super) fn take_over(has_poller: &impl Word) -> bool {
     has_poller.swap(1, SeqCst) == 0
 }
 
+/// How many of the list are nudged, from the first on. Called under its lock. ORDERING: SeqCst, behind the change that
+/// they are to look at; `hand_over` has them the other way round.
+pub(super) fn most_to_nudge(has_poller: &impl Word) -> usize {
+    if has_poller.fetch_add(0, SeqCst) > 0 { 1 } else { usize::MAX }
+}
+
 /// The poller's wait is over. ORDERING: SeqCst; a thread that sleeps because there is a poller has seen something open
 /// before, so this sees it, too.
 pub(super) fn hand_over(has_poller: &impl Word, open: &impl Word, nudge: impl FnOnce()) {
@@ -115,7 +126,7 @@ impl Registered {
         open(&OPEN, nudge_sleepers);
     }
 
-    /// It has more to do, which this thread may not: whoever naps looks now.
+    /// It has more to do, which this thread may not: those that poll look now.
     pub fn has_news(&self) {
         nudge_sleepers();
     }
@@ -151,15 +162,19 @@ pub fn is_used() -> bool {
     SOURCES.load(Relaxed) > 0
 }
 
-/// Something that is open may be given up: whoever naps looks now.
+/// Something that is open may be given up: those that poll look now.
 pub fn may_end() {
     if OPEN.load(Relaxed) > 0 {
         nudge_sleepers();
     }
 }
 
+/// Nudges the poller; without one, and where each thread polls, all.
 fn nudge_sleepers() {
-    for sleeper in &REGISTRY.lock().sleepers {
+    let registry = REGISTRY.lock();
+    // ORDERING: Relaxed for the sources of one thread: one that opens was registered before, and counts.
+    let most = if OF_ONE_THREAD.load(Relaxed) > 0 { usize::MAX } else { most_to_nudge(&HAS_POLLER) };
+    for sleeper in registry.sleepers.iter().take(most) {
         // SAFETY: on the list, whose lock is held (`Entry`).
         unsafe { (*sleeper.0).nudge() };
     }
@@ -202,8 +217,18 @@ impl Entry {
 
     /// Whether this thread polls now.
     fn may_poll(&mut self) -> bool {
-        self.is_poller = self.is_poller || take_over(&HAS_POLLER);
+        if !self.is_poller && take_over(&HAS_POLLER) {
+            self.is_poller = true;
+            let mut registry = REGISTRY.lock();
+            if let Some(at) = self.place(&registry) {
+                registry.sleepers.swap(0, at);
+            }
+        }
         self.is_poller || OF_ONE_THREAD.load(Relaxed) > 0
+    }
+
+    fn place(&self, registry: &Registry) -> Option<usize> {
+        registry.sleepers.iter().position(|other| std::ptr::addr_eq(other.0, self.address.0))
     }
 }
 
@@ -211,7 +236,7 @@ impl Drop for Entry {
     fn drop(&mut self) {
         {
             let mut registry = REGISTRY.lock();
-            if let Some(at) = registry.sleepers.iter().position(|other| std::ptr::addr_eq(other.0, self.address.0)) {
+            if let Some(at) = self.place(&registry) {
                 registry.sleepers.swap_remove(at);
             }
         }
@@ -266,6 +291,10 @@ pub fn wait(
     let (mut since, mut is_cold) = (now_ns(), false);
     loop {
         if is_over() {
+            // Who has ended this wait may have left an end to a source of this thread: it is told before.
+            if OF_ONE_THREAD.load(Relaxed) > 0 && OPEN.load(SeqCst) > 0 {
+                poll();
+            }
             return true;
         }
         if deadline.is_past() {
