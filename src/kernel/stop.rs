@@ -7,6 +7,7 @@
 //! stopping thread: stops are rare, and locks are taken from the outside to the inside.
 #![forbid(unsafe_code)]
 
+use crate::base::Error;
 use crate::base::time::now_ns;
 use crate::sync::Mutex;
 use smallvec::SmallVec;
@@ -47,6 +48,8 @@ pub struct Stop {
     deadline: AtomicU64,
     /// The attached runs, with the numbers of their groups.
     inner: Mutex<Vec<(usize, Arc<dyn Stoppable>)>>,
+    /// The failure because of which it was set.
+    cause: Mutex<Option<Error>>,
 }
 
 /// The flag of a call that cannot be stopped.
@@ -55,6 +58,7 @@ pub static NEVER: Stop = Stop {
     told_late: AtomicU32::new(0),
     deadline: AtomicU64::new(0),
     inner: Mutex::new(Vec::new()),
+    cause: Mutex::new(None),
 };
 
 impl Stop {
@@ -62,6 +66,22 @@ impl Stop {
         self.flag.store(1, Relaxed);
         // After the flag is set: a run attached later sees it, because the lock orders the two.
         self.inner.lock().iter().for_each(|(_, run)| run.stop());
+    }
+
+    /// The same because of a failure. The flag is set under the lock of the cause: a thread that sees the one finds the
+    /// other.
+    pub fn set_because(&self, cause: Option<Error>) {
+        if let Some(cause) = cause {
+            let mut kept = self.cause.lock();
+            kept.get_or_insert(cause);
+            self.flag.store(1, Relaxed);
+        }
+        self.set();
+    }
+
+    /// The failure because of which it was set, if that is known.
+    pub fn cause(&self) -> Option<Error> {
+        self.cause.lock().clone()
     }
 
     /// As `Stoppable::begin_here`, for the attached runs.
@@ -103,6 +123,7 @@ impl Stop {
 
     pub fn clear(&self) {
         self.flag.store(0, Relaxed);
+        *self.cause.lock() = None;
     }
 
     /// Sets the deadline; 0 = never.

@@ -118,12 +118,17 @@ impl Calls {
         })
     }
 
-    /// From here on nothing begins, or nodes begin again.
-    pub fn set_stop(&self, stop: bool) {
-        match stop {
-            _ if self.list.is_empty() => {}
-            true => self.stop.set(),
-            false => self.stop.clear(),
+    /// From here on nothing begins. `cause` gives the failure of the run, if it has one.
+    pub fn stop(&self, cause: impl FnOnce() -> Option<Error>) {
+        if !self.list.is_empty() {
+            self.stop.set_because(cause());
+        }
+    }
+
+    /// Nodes begin again.
+    pub fn go_on(&self) {
+        if !self.list.is_empty() {
+            self.stop.clear();
         }
     }
 

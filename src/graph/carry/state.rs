@@ -407,7 +407,7 @@ impl RunState {
     /// From here on no node begins. ORDERING: Relaxed; a thread that sees it late begins one node more.
     pub(in crate::graph) fn stop(&self) {
         self.stop.set();
-        self.calls.set_stop(true);
+        self.calls.stop(|| self.failure.lock().error.clone());
         progress::may_end();
     }
 }

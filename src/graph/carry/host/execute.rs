@@ -482,7 +482,7 @@ impl RunState {
         self.measuring.store(false, Relaxed);
         self.believes.store(false, Relaxed);
         self.stop.clear();
-        self.calls.set_stop(false);
+        self.calls.go_on();
         let failure = std::mem::take(&mut *self.failure.lock());
         // Stopped without a failure: cancelled.
         let error = failure.error.unwrap_or_else(cancelled);
