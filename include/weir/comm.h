@@ -85,7 +85,8 @@ typedef enum weir_communication_flags {
 typedef enum weir_comm_flags {
   /**
    * Its functions are called only in the thread that called weir_comm_create: while that thread waits in weir, and
-   * in weir_comm_progress. Without it they are called in any thread, in one at a time.
+   * in weir_comm_progress. Only release is called in the thread that gives up the last reference. Without it they
+   * are called in any thread, in one at a time.
    */
   WEIR_COMM_ONE_THREAD = 1,
   /** Its reductions give the same bits in each run. */
@@ -107,10 +108,11 @@ typedef enum weir_comm_option_flags {
    */
   WEIR_COMM_OWN_THREAD = 1,
   /**
-   * Each collective operation is compared with that of the next rank, by a control message, before its result is
-   * used (on a device: before the run ends): ranks that do different operations, in another order, or in branches
-   * and iterations that only some of them take, fail with the names of both. Requires control_send and
-   * control_poll.
+   * Each collective operation is compared with that of the rank before, by a control message, before its result is
+   * used (on a device: before the run ends): operation, types, shapes, root, branch, place in the program, and
+   * number of the run. Of ranks that differ at least one fails, with the names of both operations, and tells all
+   * others. Those that agree with the rank before may have finished that operation with OK and a wrong result: their
+   * next one fails. docs/ranks.md says what is not told apart. Requires control_send and control_poll.
    */
   WEIR_COMM_CHECKED = 2,
   /**
@@ -212,10 +214,10 @@ typedef struct weir_comm_operation {
  * The host's transport between ranks. weir orders the operations, keeps their memory, and says what failed; the
  * transport moves the bytes.
  *
- * Copied by weir_comm_create. Calls come from one thread at a time, with no lock of weir's that another call of the
- * library needs, except where a member says otherwise. No function blocks. They must not throw, longjmp or unwind.
- * A status is WEIR_OK or the code of the failure, whose text and rank `last_error` tells. docs/ranks.md is the full
- * contract.
+ * Copied by weir_comm_create. Calls for one `ctx` come from one thread at a time, with no lock of weir's that another
+ * call of the library needs, except where a member says otherwise; those for several come at once. No function blocks.
+ * They must not throw, longjmp or unwind. A status is WEIR_OK or the code of the failure, whose text and rank
+ * `last_error` tells. docs/ranks.md is the full contract.
  */
 typedef struct weir_comm_vtable {
   /** sizeof(weir_comm_vtable) of the host's header. Members beyond it read as NULL. */
@@ -242,7 +244,10 @@ typedef struct weir_comm_vtable {
   weir_status (*control_send)(void *ctx, int32_t peer, const void *message);
   /** Optional: takes one control message that has come, if there is one. Messages of one rank come in order. */
   weir_status (*control_poll)(void *ctx, int32_t *out_peer, void *out_message, int32_t *out_got);
-  /** Optional: a transport of its own over the same ranks, for runs at once. Collective, and it may block. */
+  /**
+   * Optional: a transport of its own over the same ranks, for runs at once. Collective, and it may block. It is
+   * called in the thread of weir_comm_duplicate, maybe while another thread is in another function; so is split.
+   */
   weir_status (*duplicate)(void *ctx, void **out_ctx);
   /**
    * Optional: a transport among the ranks that pass the same color, ordered by key, then by rank; a color below 0
@@ -266,7 +271,7 @@ typedef struct weir_comm_vtable {
   void (*last_error)(void *ctx, int32_t *out_rank, char *text, size_t capacity);
   /**
    * Optional: called once, when the communicator is gone, for `ctx` and for each one that duplicate, split and
-   * recover have made.
+   * recover have made; in any thread, also with WEIR_COMM_ONE_THREAD: the last reference may be a run's.
    */
   void (*release)(void *ctx);
   /**
@@ -291,8 +296,8 @@ typedef struct weir_comm_options {
   uint64_t flags;
   /**
    * The longest that an operation may take from its begin on, in nanoseconds; then all ranks' runs end. 0 = no
-   * limit. It must exceed the longest time for which another rank computes without waiting, unless that has a
-   * thread of weir's own for the communicator.
+   * limit. It counts while another rank has not begun the operation, for whatever reason: it must exceed the longest
+   * time by which ranks come apart, for instance because one computes.
    */
   uint64_t limit_ns;
 } weir_comm_options;
@@ -384,8 +389,9 @@ weir_status weir_comm_create_local(int32_t size,
 WEIR_API WEIR_NODISCARD weir_status weir_comm_retain(weir_comm *comm);
 
 /**
- * Gives up one reference. NULL does nothing. Kernels keep their communicator. The transport is released with the last
- * reference.
+ * Gives up one reference. NULL does nothing. Kernels keep their communicator, and so does a call of a stream or a run
+ * that waits for an operation: without a limit one that never ends keeps it, its tensors and the transport for good.
+ * The transport is released with the last reference.
  */
 WEIR_API void weir_comm_release(weir_comm *comm);
 
@@ -396,8 +402,12 @@ WEIR_API WEIR_NODISCARD weir_status weir_comm_get_info(const weir_comm *comm, we
  * Creates a communicator among the same ranks, with operations of its own, for runs at once. All ranks call it, in the
  * same order among their calls of this kind. `options` NULL: as for `comm`.
  *
- * Blocking: as the transport's duplicate; never for local ranks. Errors: UNIMPLEMENTED (the transport has no
- * duplicate); the transport's.
+ * The transport's duplicate is called at once, beside what weir's other threads do with `comm`: unless the transport
+ * allows that, no operation of `comm` is open meanwhile, and it has no thread of weir's own.
+ *
+ * Blocking: as the transport's duplicate; never for local ranks. Errors: FAILED_PRECONDITION (in another thread, for a
+ * transport that says WEIR_COMM_ONE_THREAD); UNIMPLEMENTED (the transport has no duplicate); that of a dead
+ * communicator; the transport's.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -409,8 +419,10 @@ weir_status weir_comm_duplicate(weir_comm *comm,
  * Creates a communicator among the ranks that pass the same `color`, ordered by `key`, then by their rank. A color
  * below 0 gives none: *out_comm is NULL. All ranks call it. `options` NULL: as for `comm`.
  *
+ * The transport's split is called as its duplicate is by weir_comm_duplicate.
+ *
  * Blocking: as the transport's split, which waits for all ranks. Errors: UNIMPLEMENTED (the transport has no split);
- * the transport's.
+ * otherwise as weir_comm_duplicate.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -435,7 +447,8 @@ weir_status weir_comm_progress(weir_comm *comm,
 
 /**
  * Gives up: operations that are open, here and on all other ranks, end with ABORTED and this text, and the
- * communicator takes no more of them. `text` (may be NULL) says why.
+ * communicator takes no more of them. `text` (may be NULL) says why. In any thread; where the transport is for another
+ * one (WEIR_COMM_ONE_THREAD), that one tells the other ranks, as soon as it waits in weir or calls weir_comm_progress.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_comm_abort(weir_comm *comm, const char *text);
 
@@ -443,7 +456,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_comm_abort(weir_comm *comm, const char 
  * After a failure: creates a communicator among the ranks that are left, in their order, if the transport can
  * (weir_comm_info.recoverable). All of them call it. `options` NULL: as for `comm`.
  *
- * Blocking: as the transport's recover. Errors: FAILED_PRECONDITION (comm is not dead); UNIMPLEMENTED (the transport
+ * Blocking: as the transport's recover. Errors: FAILED_PRECONDITION (comm is not dead, or in another thread, for a
+ * transport that says WEIR_COMM_ONE_THREAD); UNIMPLEMENTED (the transport
  * has no recover: the ranks can only end); the transport's.
  */
 WEIR_API
@@ -455,7 +469,9 @@ weir_status weir_comm_recover(weir_comm *comm,
 /**
  * Creates a kernel that communicates, for weir_graph_add_kernel and weir_enqueue. Its inputs and outputs are those
  * of its operation. On all ranks the operations of a communicator begin in one order: in a graph that in which they
- * were added, and between graphs and streams that of the runs and calls. No thread is held while one is under way.
+ * were added, and on a stream that of the calls. Between streams, and between a stream and a run, it is the order in
+ * which they come to their turn: only one stream, an event between them, or a wait makes it the same on all ranks.
+ * No thread is held while one is under way.
  *
  * `engine` says whose memory it takes. An engine of the CPU: values of other engines are copied to and from it, and in
  * a graph the operation is a node that completes later, so the rules for such nodes hold. The engine of the device
@@ -476,8 +492,10 @@ weir_status weir_kernel_create_communication(weir_engine *engine,
                                              weir_kernel **out_kernel);
 
 /**
- * Compares the program with those of the other ranks: whether all do the same collectives in the same order, whether
- * each send has its receive, and whether nothing waits for itself. All ranks call it, with their programs; it
+ * Compares the program with those of the other ranks: whether all do the same collectives in the same order, with the
+ * types and shapes of all tensors, whether each send has its receive of the same type and size, and whether nothing
+ * waits for itself. Collectives that are equal are told apart by their nodes' names, if all ranks have the same names.
+ * All ranks call it, with their programs; it
  * communicates a little. Operations on other communicators are not looked at.
  *
  * Blocking: until all ranks have answered, or `limit_ns` has passed; then the communicator is dead. Errors:

@@ -84,7 +84,8 @@ pub struct weir_communication {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_comm_flags {
     /// Its functions are called only in the thread that called weir_comm_create: while that thread waits in weir, and
-    /// in weir_comm_progress. Without it they are called in any thread, in one at a time.
+    /// in weir_comm_progress. Only release is called in the thread that gives up the last reference. Without it they
+    /// are called in any thread, in one at a time.
     WEIR_COMM_ONE_THREAD = 1,
     /// Its reductions give the same bits in each run.
     WEIR_COMM_FIXED_ORDER = 2,
@@ -172,10 +173,10 @@ pub const WEIR_COMM_MESSAGE_BYTES: usize = 64;
 /// The host's transport between ranks. weir orders the operations, keeps their memory, and says what failed; the
 /// transport moves the bytes.
 ///
-/// Copied by weir_comm_create. Calls come from one thread at a time, with no lock of weir's that another call of the
-/// library needs, except where a member says otherwise. No function blocks. They must not throw, longjmp or unwind.
-/// A status is WEIR_OK or the code of the failure, whose text and rank `last_error` tells. docs/ranks.md is the full
-/// contract.
+/// Copied by weir_comm_create. Calls for one `ctx` come from one thread at a time, with no lock of weir's that another
+/// call of the library needs, except where a member says otherwise; those for several come at once. No function blocks.
+/// They must not throw, longjmp or unwind. A status is WEIR_OK or the code of the failure, whose text and rank
+/// `last_error` tells. docs/ranks.md is the full contract.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_comm_vtable {
@@ -211,7 +212,8 @@ pub struct weir_comm_vtable {
             out_got: *mut i32,
         ) -> weir_status,
     >,
-    /// Optional: a transport of its own over the same ranks, for runs at once. Collective, and it may block.
+    /// Optional: a transport of its own over the same ranks, for runs at once. Collective, and it may block. It is
+    /// called in the thread of weir_comm_duplicate, maybe while another thread is in another function; so is split.
     pub duplicate: Option<unsafe extern "C" fn(ctx: *mut c_void, out_ctx: *mut *mut c_void) -> weir_status>,
     /// Optional: a transport among the ranks that pass the same color, ordered by key, then by rank; a color below 0
     /// gives none (*out_ctx = NULL). Collective, and it may block.
@@ -228,7 +230,7 @@ pub struct weir_comm_vtable {
     pub last_error:
         Option<unsafe extern "C" fn(ctx: *mut c_void, out_rank: *mut i32, text: *mut c_char, capacity: usize)>,
     /// Optional: called once, when the communicator is gone, for `ctx` and for each one that duplicate, split and
-    /// recover have made.
+    /// recover have made; in any thread, also with WEIR_COMM_ONE_THREAD: the last reference may be a run's.
     pub release: Option<unsafe extern "C" fn(ctx: *mut c_void)>,
     /// Optional: submits operations on the device's memory to a stream of it, and returns: they begin when the stream's
     /// earlier work is done, its later work waits for them, and they count as one. `stream` is its native handle (CUDA:
@@ -254,10 +256,11 @@ pub enum weir_comm_option_flags {
     /// A thread of weir's own, counted by weir_runtime_info, makes progress. Without it operations go on while a thread
     /// waits in weir (for a run, a stream, an event), and in weir_comm_progress.
     WEIR_COMM_OWN_THREAD = 1,
-    /// Each collective operation is compared with that of the next rank, by a control message, before its result is
-    /// used (on a device: before the run ends): ranks that do different operations, in another order, or in branches
-    /// and iterations that only some of them take, fail with the names of both. Requires control_send and
-    /// control_poll.
+    /// Each collective operation is compared with that of the rank before, by a control message, before its result is
+    /// used (on a device: before the run ends): operation, types, shapes, root, branch, place in the program, and
+    /// number of the run. Of ranks that differ at least one fails, with the names of both operations, and tells all
+    /// others. Those that agree with the rank before may have finished that operation with OK and a wrong result: their
+    /// next one fails. docs/ranks.md says what is not told apart. Requires control_send and control_poll.
     WEIR_COMM_CHECKED = 2,
     /// Operations use the tensors of stream calls and of runs where they are: nothing is copied. You promise that their
     /// memory stays valid as long as the transport lives, and for good if it has no WEIR_COMM_ABORT_RELEASES: after a
@@ -277,8 +280,8 @@ pub struct weir_comm_options {
     /// OR of weir_comm_option_flags.
     pub flags: u64,
     /// The longest that an operation may take from its begin on, in nanoseconds; then all ranks' runs end. 0 = no
-    /// limit. It must exceed the longest time for which another rank computes without waiting, unless that has a
-    /// thread of weir's own for the communicator.
+    /// limit. It counts while another rank has not begun the operation, for whatever reason: it must exceed the longest
+    /// time by which ranks come apart, for instance because one computes.
     pub limit_ns: u64,
 }
 

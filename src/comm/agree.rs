@@ -33,6 +33,7 @@ struct ProgramOperation {
     kind: u8,
     peer: u32,
     tag: i32,
+    dtype: u32,
     bytes: u64,
     after: Vec<u32>,
 }
@@ -43,6 +44,12 @@ const TEXT: usize = 192;
 impl ProgramOperation {
     fn text(&self) -> String {
         format!("node '{}' ({}{})", self.path, self.nest, self.label)
+    }
+
+    /// The hash of the collectives up to this one.
+    fn hash_on(&self, before: u64, has_names: bool) -> u64 {
+        let hash = hash_on(hash_on(before, self.nest.as_bytes()), &self.digest.to_le_bytes());
+        if has_names { hash_on(hash, self.path.as_bytes()) } else { hash }
     }
 
     fn is_message(&self) -> bool {
@@ -71,6 +78,7 @@ fn records(program: &Program, comm: &Communicator) -> Result<Vec<ProgramOperatio
             },
             peer: wanted.peer as u32,
             tag: wanted.tag,
+            dtype: wanted.dtype,
             bytes: (wanted.count * dtype::size(wanted.dtype)?) as u64,
             // Those of other communicators are not known to the other ranks.
             after: found.after.iter().filter_map(|at| number.get(at).copied()).collect(),
@@ -99,6 +107,7 @@ impl AgreementExchange<'_> {
             is_deterministic: false,
             is_on_device: false,
             nest: message::hash(b""),
+            descs: message::hash(b""),
         };
         let procedure = algorithm::procedure(self.comm.info(), &wanted)?;
         let request = Request::new(wanted, "the agreement".to_owned(), procedure, &self.spare);
@@ -154,22 +163,25 @@ impl AgreementExchange<'_> {
 
 /// Compares the programs of all ranks; all of them must call it.
 pub fn agree(program: &Program, comm: &Communicator, limit_ns: u64) -> Result<()> {
-    if !comm.is_drivers_thread() {
-        let text = format!("{}: its transport is for the thread that created it (WEIR_COMM_ONE_THREAD)", comm.label());
-        return Err(Error::precondition(text));
-    }
+    comm.check_thread()?;
     let records = records(program, comm)?;
     let exchange = AgreementExchange { comm, deadline: Deadline::after(limit_ns), spare: Arc::default() };
     let collectives: Vec<&ProgramOperation> = records.iter().filter(|record| !record.is_message()).collect();
+    let lens = exchange.numbers(collectives.len() as u64)?;
+    // The same names in another order are operations that are swapped. Other names say nothing: they may have numbers
+    // that are a rank's own.
+    // Hashed twice: sums of one pass of FNV are the same for names that differ in their last letter.
+    let name = |record: &ProgramOperation| message::hash(&message::hash(record.path.as_bytes()).to_le_bytes());
+    let names = collectives.iter().fold(0u64, |sum, record| sum.wrapping_add(name(record)));
+    let names = exchange.numbers(names)?;
+    let has_names = names.iter().all(|hash| *hash == names[0]);
     let mut prefixes = vec![0xcbf2_9ce4_8422_2325u64];
     for record in &collectives {
-        let last = prefixes[prefixes.len() - 1];
-        prefixes.push(hash_on(hash_on(last, record.nest.as_bytes()), &record.digest.to_le_bytes()));
+        prefixes.push(record.hash_on(prefixes[prefixes.len() - 1], has_names));
     }
-    let lens = exchange.numbers(collectives.len() as u64)?;
     let hashes = exchange.numbers(prefixes[prefixes.len() - 1])?;
     if lens.iter().any(|len| *len != lens[0]) || hashes.iter().any(|hash| *hash != hashes[0]) {
-        return Err(difference(&exchange, &collectives, &prefixes, &lens)?);
+        return Err(difference(&exchange, &collectives, [&prefixes, &lens], has_names)?);
     }
     let has_messages = exchange.numbers(u64::from(records.iter().any(ProgramOperation::is_message)))?;
     if has_messages.iter().all(|has| *has == 0) {
@@ -189,8 +201,8 @@ pub fn agree(program: &Program, comm: &Communicator, limit_ns: u64) -> Result<()
 fn difference(
     exchange: &AgreementExchange<'_>,
     own: &[&ProgramOperation],
-    prefixes: &[u64],
-    lens: &[u64],
+    [prefixes, lens]: [&[u64]; 2],
+    has_names: bool,
 ) -> Result<Error> {
     let (mut same, mut differs) = (0, lens.iter().copied().min().unwrap_or(0) as usize + 1);
     // Up to `same` all agree; with `differs` collectives they do not.
@@ -202,9 +214,7 @@ fn difference(
     let text = own.get(same).map_or("no operation".to_owned(), |record| record.text());
     let texts = exchange.texts(head(&text, TEXT).as_bytes())?;
     let texts: Vec<String> = texts.iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect();
-    let nests = exchange.numbers(
-        own.get(same).map_or(0, |record| hash_on(hash_on(0, record.nest.as_bytes()), &record.digest.to_le_bytes())),
-    )?;
+    let nests = exchange.numbers(own.get(same).map_or(0, |record| record.hash_on(0, has_names)))?;
     let other = nests.iter().position(|hash| *hash != nests[0]).unwrap_or(nests.len() - 1);
     let text = format!(
         "{}: the ranks' programs differ at collective {}: rank 0 has {}, rank {other} has {}",
@@ -230,6 +240,7 @@ fn encoded(records: &[ProgramOperation]) -> Vec<u8> {
         bytes.push(record.kind);
         bytes.extend(record.peer.to_le_bytes());
         bytes.extend(record.tag.to_le_bytes());
+        bytes.extend(record.dtype.to_le_bytes());
         bytes.extend(record.bytes.to_le_bytes());
         bytes.extend((record.after.len() as u32).to_le_bytes());
         record.after.iter().for_each(|at| bytes.extend(at.to_le_bytes()));
@@ -254,10 +265,10 @@ fn decoded(mut bytes: &[u8]) -> Option<Vec<ProgramOperation>> {
         let (path, nest, label) = (text(&mut bytes)?, text(&mut bytes)?, text(&mut bytes)?);
         let [kind] = take(&mut bytes)?;
         let (peer, tag) = (u32::from_le_bytes(take(&mut bytes)?), i32::from_le_bytes(take(&mut bytes)?));
-        let size = u64::from_le_bytes(take(&mut bytes)?);
+        let (dtype, size) = (u32::from_le_bytes(take(&mut bytes)?), u64::from_le_bytes(take(&mut bytes)?));
         let after = (0..u32::from_le_bytes(take(&mut bytes)?)).map(|_| Some(u32::from_le_bytes(take(&mut bytes)?)));
         let after = after.collect::<Option<Vec<u32>>>()?;
-        records.push(ProgramOperation { path, nest, label, digest: 0, kind, peer, tag, bytes: size, after });
+        records.push(ProgramOperation { path, nest, label, digest: 0, kind, peer, tag, dtype, bytes: size, after });
     }
     Some(records)
 }
@@ -289,7 +300,7 @@ fn paired(all: &[Vec<ProgramOperation>]) -> Result<Vec<(At, At)>, String> {
             match (sends.get(i), recvs.get(i)) {
                 (Some(send), Some(recv)) => {
                     let (a, b) = (of(send), of(recv));
-                    if a.bytes != b.bytes || a.nest != b.nest {
+                    if a.bytes != b.bytes || a.dtype != b.dtype || a.nest != b.nest {
                         return Err(format!("{} of rank {from} is received by {} of rank {to}", a.text(), b.text()));
                     }
                     pairs.push((*send, *recv));

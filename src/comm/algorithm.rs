@@ -28,6 +28,8 @@ pub struct Wanted {
     pub is_on_device: bool,
     /// Which nodes of a program it is inside of, hashed.
     pub nest: u64,
+    /// The types and shapes of its tensors, hashed.
+    pub descs: u64,
 }
 
 impl Wanted {

@@ -102,15 +102,16 @@ impl Communicator {
         Ok(comm)
     }
 
-    /// A run has it from its first operation on until it ends. `run` is 0 for an operation of a stream.
-    fn take_for(&self, run: usize) -> Result<()> {
+    /// A run has it from its first operation on until it ends. `run` is 0 for an operation of a stream. The number of
+    /// the run, 0 for a stream.
+    fn take_for(&self, run: usize) -> Result<u64> {
         // ORDERING: AcqRel; the next owner comes behind what the last one has submitted.
         let owner = match run {
             0 => self.owner.load(Acquire),
             run => self.owner.compare_exchange(0, run, AcqRel, Acquire).unwrap_or_else(|owner| owner),
         };
         if owner == 0 || owner == run {
-            return Ok(());
+            return Ok(if run == 0 { 0 } else { self.runs.load(Relaxed) + 1 });
         }
         Err(Error::precondition(format!(
             "{} is in use by another run; runs at once need one each (weir_comm_duplicate)",
@@ -125,7 +126,7 @@ impl Communicator {
             let text = format!("{}: the transport takes no memory of the host", self.label());
             return Err(Error::new(Code::Unimplemented, text));
         }
-        self.take_for(run)?;
+        request.set_run(self.take_for(run)?);
         request.open()?;
         self.begun.fetch_add(1, Relaxed);
         self.open_bytes.fetch_add(request.bytes() as u64, Relaxed);
@@ -163,7 +164,7 @@ impl Communicator {
             IssuedFor::Stream(_) => 0,
         };
         self.check_alive()?;
-        self.take_for(run)?;
+        request.set_run(self.take_for(run)?);
         let event = request.event(accelerator)?;
         // Not in the inbox: the stream must have it when this returns. The transport's functions do not block, but for
         // the first operations of one that has yet to connect the ranks.
@@ -201,14 +202,53 @@ impl Communicator {
 
     /// This rank gives up: all ranks' runs end.
     pub fn give_up(&self, error: Error) {
-        {
+        let is_first = {
             let mut inbox = self.inbox.lock();
-            if inbox.end.is_none() {
+            let is_new = inbox.end.is_none();
+            if is_new {
                 inbox.end = Some(error);
             }
+            // Counted under the lock, before the driver can take it.
+            is_new && self.open.fetch_add(1, AcqRel) == 0
+        };
+        match self.registered.get() {
+            Some(registered) if is_first => registered.opened(),
+            Some(registered) if !self.is_drivers_thread() => registered.has_news(),
+            _ => {}
         }
         let _ = self.driver.call();
         self.drive();
+    }
+
+    /// Another transport over the same ranks. The caller sees to it that the transport may be called now.
+    pub fn duplicate_transport(&self) -> Result<Arc<dyn Transport>> {
+        self.check_thread()?;
+        self.check_alive()?;
+        self.transport().duplicate()
+    }
+
+    /// A transport among the ranks of a color; so here.
+    pub fn split_transport(&self, color: i32, key: i32) -> Result<Option<Arc<dyn Transport>>> {
+        self.check_thread()?;
+        self.check_alive()?;
+        self.transport().split(color, key)
+    }
+
+    /// A transport among the ranks that are left.
+    pub fn recovered_transport(&self) -> Result<Arc<dyn Transport>> {
+        if self.failure().is_none() {
+            return Err(Error::precondition(format!("{} is not dead", self.label())));
+        }
+        self.check_thread()?;
+        self.transport().recover()
+    }
+
+    pub fn check_thread(&self) -> Result<()> {
+        if self.is_drivers_thread() {
+            return Ok(());
+        }
+        let text = format!("{}: its transport is for the thread that created it (WEIR_COMM_ONE_THREAD)", self.label());
+        Err(Error::precondition(text))
     }
 
     /// Whether this thread may call the transport.
@@ -281,6 +321,10 @@ impl RunListener for Object<Communicator> {
     }
 
     fn run_ended(&self, run: usize, failure: Option<&Error>) {
+        if self.owner.load(Acquire) == run {
+            // ORDERING: Relaxed; the next run comes behind the owner's change.
+            self.runs.fetch_add(1, Relaxed);
+        }
         let is_owner = self.owner.compare_exchange(run, 0, AcqRel, Acquire).is_ok();
         let Some(error) = failure else { return };
         let is_whole = error.run().is_some_and(|run| run.left_out.is_empty() && run.node.is_some());

@@ -13,7 +13,7 @@ use crate::abi::{weir_comm_op_value as Op, weir_comm_operation};
 use crate::base::{Code, Desc, Error, Ref, Result, dtype};
 use crate::device::{Location, Transfer};
 use crate::engine::Engine;
-use crate::kernel::{Effect, IssuedCall, Issuer, Kernel, KernelContext, Outputs, RunListener};
+use crate::kernel::{Effect, IssuedCall, Issuer, Kernel, KernelContext, Outputs, ProgramPlace, RunListener};
 use crate::memory::View;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -100,8 +100,12 @@ impl Kernel for DeviceCommunication {
         [Some(self.of.comm().number()), Some(of_device)]
     }
 
-    fn inside(&self, nest: &str) -> Option<Arc<dyn Kernel>> {
-        Some(Arc::new(DeviceCommunication { of: self.of.inside(nest), engine: Ref::clone(&self.engine) }))
+    fn is_collective(&self) -> bool {
+        self.of.is_collective()
+    }
+
+    fn inside(&self, place: &ProgramPlace<'_>) -> Option<Arc<dyn Kernel>> {
+        Some(Arc::new(DeviceCommunication { of: self.of.inside(place), engine: Ref::clone(&self.engine) }))
     }
 
     fn listener(&self) -> Option<Arc<dyn RunListener>> {

@@ -8,7 +8,7 @@ use super::lanes::Lanes;
 use super::message::{self, ControlMessage, PeerReports};
 use super::options::{CommFigures, CommOptions};
 use super::request::Request;
-use super::transport::{Transport, TransportFailure, TransportInfo};
+use super::transport::{Message, Transport, TransportFailure, TransportInfo};
 use crate::abi::weir_comm_flags as Flag;
 use crate::base::time::now_ns;
 use crate::base::{Code, Error, Result};
@@ -62,10 +62,12 @@ pub struct CommState {
     dead: OnceLock<Error>,
     /// Operations of a run on a device were given up.
     pub given_up: OnceLock<Error>,
-    /// Requests that are not over, and the bytes of their memory.
+    /// Requests that are not over, and an end that is not told; the bytes of the requests' memory.
     pub open: AtomicU64,
     pub open_bytes: AtomicU64,
     pub begun: AtomicU64,
+    /// Runs that have had it, and are over.
+    pub runs: AtomicU64,
     ended: AtomicU64,
     lost_bytes: AtomicU64,
     /// When the driver must look at stops and limits again at the latest.
@@ -86,6 +88,7 @@ impl CommState {
             open: AtomicU64::new(0),
             open_bytes: AtomicU64::new(0),
             begun: AtomicU64::new(0),
+            runs: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             lost_bytes: AtomicU64::new(0),
             due_ns: AtomicU64::new(u64::MAX),
@@ -165,6 +168,10 @@ impl CommState {
     fn one_is_over(&self, request: &Request) {
         self.ended.fetch_add(1, Relaxed);
         self.open_bytes.fetch_sub(request.bytes() as u64, Relaxed);
+        self.one_is_closed();
+    }
+
+    fn one_is_closed(&self) {
         if self.open.fetch_sub(1, AcqRel) == 1
             && let Some(registered) = self.registered.get()
         {
@@ -226,6 +233,7 @@ impl TransportDriver {
         self.waiting.append(&mut requests);
         if let Some(error) = end {
             self.die(comm, error, true);
+            comm.one_is_closed();
         }
         if let Some(error) = comm.dead.get().cloned() {
             self.end_all(comm, &error);
@@ -274,15 +282,17 @@ impl TransportDriver {
                 at += 1;
                 continue;
             }
-            let Some(request) = self.waiting.remove(at) else { break };
-            self.sequence += u64::from(!request.wanted.is_message());
-            let sequence = if request.wanted.is_message() { 0 } else { self.sequence };
+            let request = &self.waiting[at];
+            let sequence = if request.wanted.is_message() { 0 } else { self.sequence + 1 };
             if sequence > 0 && comm.options.is_checked {
-                let own = ControlMessage::check(sequence, &request.wanted, &request.label);
+                let (digest, text) = request.shown();
                 let next = (comm.info.rank + 1) % comm.info.size;
-                send(comm, next, &own)?;
-                self.heard.begun(sequence, &request.label, message::digest(&request.wanted));
+                // A failure finds it among those that wait, and ends it.
+                message::check(sequence, digest, &text).try_for_each(|bytes| send(comm, next, &bytes))?;
+                self.heard.begun(sequence, digest, text);
             }
+            let Some(request) = self.waiting.remove(at) else { break };
+            self.sequence = self.sequence.max(sequence);
             let traces = request.take_traces();
             let traced =
                 traces.and_then(|traces| self.lanes.begin(&comm.label(), traces, &request.label, request.bytes()));
@@ -338,7 +348,8 @@ impl TransportDriver {
             self.trace_end(&over, false);
             self.end(comm, &over.request, Ok(()), false);
             *moved = true;
-            self.inquiry = None;
+            // What ends beside a late operation does not make that one less late.
+            self.inquiry.take_if(|inquiry| inquiry.is_about(&over.request));
             self.begin(comm)?;
         }
         Ok(())
@@ -370,13 +381,14 @@ impl TransportDriver {
                     let until_ns = now_ns() + GRACE_NS;
                     self.dying.get_or_insert_with(|| (Error::new(Code::Aborted, text), until_ns));
                 }
-                Some(ControlMessage::Ask) => send(comm, peer, &ControlMessage::State { sequence: self.sequence })?,
+                Some(ControlMessage::Ask) => {
+                    send(comm, peer, &ControlMessage::State { sequence: self.sequence }.bytes())?
+                }
                 Some(ControlMessage::State { sequence }) => {
                     if let Some(inquiry) = &mut self.inquiry {
                         inquiry.answer(peer, sequence);
                     }
                 }
-                Some(ControlMessage::Check { .. }) => {}
             }
         }
         if let Some((sequence, own, other)) = self.heard.contradiction() {
@@ -407,11 +419,10 @@ impl TransportDriver {
                 let late = self.active.iter().find(|active| now.saturating_sub(active.since_ns) > limit);
                 let Some(late) = late else { return };
                 let answer_ns = if comm.info.has_control { LEAST_ANSWER_NS.max(limit / 4) } else { 0 };
-                let label = late.request.label.clone();
-                self.inquiry = Some(Inquiry::new(&comm.info, label, late.sequence, now + answer_ns));
+                self.inquiry = Some(Inquiry::new(&comm.info, &late.request, late.sequence, now + answer_ns));
                 for peer in (0..comm.info.size).filter(|&peer| peer != comm.info.rank) {
                     // A rank that cannot be asked is one that did not answer.
-                    let _ = send(comm, peer, &ControlMessage::Ask);
+                    let _ = send(comm, peer, &ControlMessage::Ask.bytes());
                 }
             }
             Some(inquiry) if inquiry.is_over(now) => {
@@ -470,7 +481,7 @@ impl TransportDriver {
     }
 }
 
-fn send(comm: &CommState, peer: usize, note: &ControlMessage) -> Result<(), (String, TransportFailure)> {
-    let sent = comm.transport.control_send(peer, &note.bytes());
+fn send(comm: &CommState, peer: usize, bytes: &Message) -> Result<(), (String, TransportFailure)> {
+    let sent = comm.transport.control_send(peer, bytes);
     sent.map_err(|failure| ("control_send".to_owned(), failure))
 }

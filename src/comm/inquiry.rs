@@ -1,11 +1,13 @@
 //! A limit has passed: the other ranks are asked how far they have come.
 #![forbid(unsafe_code)]
 
+use super::request::Request;
 use super::transport::TransportInfo;
+use std::sync::Arc;
 
 pub struct Inquiry {
     /// The late operation, and its number among the collectives; 0 for a message.
-    label: String,
+    late: Arc<Request>,
     sequence: u64,
     until_ns: u64,
     rank: usize,
@@ -14,9 +16,14 @@ pub struct Inquiry {
 }
 
 impl Inquiry {
-    pub fn new(info: &TransportInfo, label: String, sequence: u64, until_ns: u64) -> Inquiry {
-        let answers = vec![None; info.size];
-        Inquiry { label, sequence, until_ns, rank: info.rank, can_ask: info.has_control, answers }
+    pub fn new(info: &TransportInfo, late: &Arc<Request>, sequence: u64, until_ns: u64) -> Inquiry {
+        let (late, answers) = (Arc::clone(late), vec![None; info.size]);
+        Inquiry { late, sequence, until_ns, rank: info.rank, can_ask: info.has_control, answers }
+    }
+
+    /// Whether this is the late operation.
+    pub fn is_about(&self, request: &Arc<Request>) -> bool {
+        Arc::ptr_eq(&self.late, request)
     }
 
     /// A rank has begun so many collectives.
@@ -50,6 +57,6 @@ impl Inquiry {
             }
             _ => "all ranks have come as far".to_owned(),
         };
-        format!("{}: not over within {limit_ns} ns: {why}", self.label)
+        format!("{}: not over within {limit_ns} ns: {why}", self.late.label)
     }
 }

@@ -11,11 +11,11 @@
 use super::algorithm::{self, Procedure, Wanted};
 use super::communicator::Communicator;
 use super::message;
-use super::request::{Request, SpareRequests};
+use super::request::{CommNode, Request, SpareRequests};
 use crate::abi::{weir_comm_op_value as Op, weir_comm_reduction_value as Reduction};
 use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::device::DeviceKind;
-use crate::kernel::{Completion, Effect, Halves, Kernel, KernelContext, Outputs, RunListener};
+use crate::kernel::{Completion, Effect, Halves, Kernel, KernelContext, Outputs, ProgramPlace, RunListener};
 use crate::memory::{View, overlaps};
 use std::any::Any;
 use std::sync::Arc;
@@ -41,6 +41,8 @@ pub struct Communication {
     device: Option<DeviceKind>,
     /// The nodes around it in a program, "while/cond 1/".
     nest: Box<str>,
+    /// Its node in a program.
+    node: Option<Arc<CommNode>>,
     effects: [Effect; 1],
     spare: Arc<SpareRequests>,
 }
@@ -70,20 +72,25 @@ impl Communication {
             remedy: "add a control edge",
         };
         let name = name_of(settings.op);
-        let nest = "".into();
-        Arc::new(Communication { comm, settings, name, device, nest, effects: [effect], spare: Arc::default() })
+        let (nest, node) = ("".into(), None);
+        Arc::new(Communication { comm, settings, name, device, nest, node, effects: [effect], spare: Arc::default() })
     }
 
-    /// The same in a program, with these nodes around it.
-    pub fn inside(&self, nest: &str) -> Arc<Communication> {
+    /// The same at a place in a program. It shares the requests that are not in use.
+    pub fn inside(&self, place: &ProgramPlace<'_>) -> Arc<Communication> {
         Arc::new(Communication {
             comm: Ref::clone(&self.comm),
             settings: self.settings.clone(),
-            nest: nest.into(),
+            nest: place.nest.into(),
+            node: Some(Arc::new(CommNode { path: place.path.into(), number: place.number })),
             effects: self.effects.clone(),
-            spare: Arc::default(),
+            spare: Arc::clone(&self.spare),
             ..*self
         })
+    }
+
+    pub fn is_collective(&self) -> bool {
+        !matches!(self.settings.op, Op::WEIR_COMM_SEND | Op::WEIR_COMM_RECV)
     }
 
     pub fn name(&self) -> &'static str {
@@ -153,9 +160,12 @@ impl Communication {
         let settings = &self.settings;
         let first = inputs.first().copied().or(settings.desc).unwrap_or(Desc::new(dtype::U8, &[0]));
         let element = dtype::size(first.dtype)?;
-        let mut count = 0;
+        let (mut count, mut descs) = (0, message::hash(b""));
         for desc in inputs.iter().chain(settings.desc.iter().filter(|_| inputs.is_empty())) {
             count += desc.bytes()? / element;
+            descs = message::hash_on(descs, &desc.dtype.to_le_bytes());
+            descs = desc.shape().iter().fold(descs, |hash, dim| message::hash_on(hash, &dim.to_le_bytes()));
+            descs = message::hash_on(descs, b"]");
         }
         let wanted = Wanted {
             op: settings.op,
@@ -167,6 +177,7 @@ impl Communication {
             is_deterministic: settings.is_deterministic,
             is_on_device: self.device.is_some(),
             nest: message::hash(self.nest.as_bytes()),
+            descs,
         };
         Ok(if wanted.has_parts() { Wanted { count: count / self.comm.info().size, ..wanted } } else { wanted })
     }
@@ -182,25 +193,30 @@ impl Communication {
             _ => "",
         };
         let to = match self.settings.op {
-            Op::WEIR_COMM_SEND => format!(" to rank {}", self.settings.peer),
-            Op::WEIR_COMM_RECV => format!(" from rank {}", self.settings.peer),
+            Op::WEIR_COMM_SEND | Op::WEIR_COMM_REDUCE => format!(" to rank {}", self.settings.peer),
+            Op::WEIR_COMM_RECV | Op::WEIR_COMM_BROADCAST => format!(" from rank {}", self.settings.peer),
             _ => String::new(),
         };
         let on = self.device.map_or(String::new(), |kind| format!(" on {}", kind.name()));
-        format!("{}{}{by} {of}{more}{to}{on}", self.nest, self.name).trim_end().to_owned()
+        let how = if self.settings.is_deterministic { "deterministic " } else { "" };
+        format!("{}{how}{}{by} {of}{more}{on}{to}", self.nest, self.name).trim_end().to_owned()
     }
 
     /// A request for these inputs.
     pub fn request(&self, inputs: &[Desc]) -> Result<Arc<Request>> {
         let wanted = self.wanted(inputs)?;
-        if let Some(request) = self.spare.take(&wanted) {
-            return Ok(request);
-        }
-        let procedure = match self.device {
-            None => algorithm::procedure(self.comm.info(), &wanted)?,
-            Some(_) => Procedure::on_device(),
+        let request = match self.spare.take(&wanted) {
+            Some(request) => request,
+            None => {
+                let procedure = match self.device {
+                    None => algorithm::procedure(self.comm.info(), &wanted)?,
+                    Some(_) => Procedure::on_device(),
+                };
+                Request::new(wanted, self.label(inputs), procedure, &self.spare)
+            }
         };
-        Ok(Request::new(wanted, self.label(inputs), procedure, &self.spare))
+        request.set_node(self.node.as_ref());
+        Ok(request)
     }
 }
 
@@ -261,8 +277,12 @@ impl Kernel for StreamCommunication {
         [Some(self.0.comm.number()), None]
     }
 
-    fn inside(&self, nest: &str) -> Option<Arc<dyn Kernel>> {
-        Some(Arc::new(StreamCommunication(self.0.inside(nest))))
+    fn is_collective(&self) -> bool {
+        self.0.is_collective()
+    }
+
+    fn inside(&self, place: &ProgramPlace<'_>) -> Option<Arc<dyn Kernel>> {
+        Some(Arc::new(StreamCommunication(self.0.inside(place))))
     }
 
     fn as_any(&self) -> Option<&dyn Any> {

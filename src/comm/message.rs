@@ -27,8 +27,6 @@ pub enum ControlMessage {
     Ask,
     /// Collectives that this rank has begun.
     State { sequence: u64 },
-    /// Collective `sequence` of this rank.
-    Check { sequence: u64, digest: u64, label: String },
 }
 
 fn plain(kind: u8, sequence: u64, digest: u64, text: &str) -> Message {
@@ -69,18 +67,25 @@ pub fn give_up(error: &Error) -> Vec<Message> {
     }
 }
 
-impl ControlMessage {
-    pub fn check(sequence: u64, wanted: &Wanted, label: &str) -> ControlMessage {
-        ControlMessage::Check { sequence, digest: digest(wanted), label: label.to_owned() }
-    }
+/// The messages that say what collective `sequence` of this rank is.
+pub fn check(sequence: u64, digest: u64, text: &str) -> impl Iterator<Item = Message> {
+    let mut rest = Some(head(text, TEXT * MOST_PIECES));
+    std::iter::from_fn(move || {
+        let piece = head(rest?, TEXT);
+        rest = rest.map(|rest| &rest[piece.len()..]).filter(|rest| !rest.is_empty() && !piece.is_empty());
+        let mut bytes = plain(CHECK, sequence, digest, piece);
+        bytes[1] = u8::from(rest.is_some());
+        Some(bytes)
+    })
+}
 
+impl ControlMessage {
     /// The message; the first one of a `GiveUp`.
     pub fn bytes(&self) -> Message {
         match self {
             ControlMessage::GiveUp { code, text } => plain(GIVE_UP, code.status() as u32 as u64, 0, text),
             ControlMessage::Ask => plain(ASK, 0, 0, ""),
             ControlMessage::State { sequence } => plain(STATE, *sequence, 0, ""),
-            ControlMessage::Check { sequence, digest, label } => plain(CHECK, *sequence, *digest, label),
         }
     }
 }
@@ -96,6 +101,7 @@ pub fn digest(wanted: &Wanted) -> u64 {
         wanted.count as u64,
         u64::from(wanted.is_deterministic) | u64::from(wanted.is_on_device) << 1,
         wanted.nest,
+        wanted.descs,
     ];
     words.iter().fold(FNV, |hash, word| (hash ^ word).wrapping_mul(FNV_PRIME))
 }
@@ -118,6 +124,8 @@ pub fn hash_on(state: u64, bytes: &[u8]) -> u64 {
 pub struct PeerReports {
     /// Pieces of a text that goes on, by rank.
     pieces: Vec<String>,
+    /// The same of what the rank before this one does.
+    shown: String,
     /// Of the rank before this one, and of this rank, by number: what is not compared yet.
     theirs: BTreeMap<u64, (u64, String)>,
     own: BTreeMap<u64, (u64, String)>,
@@ -129,7 +137,14 @@ pub struct PeerReports {
 impl PeerReports {
     pub fn new(size: usize) -> PeerReports {
         let (theirs, own) = (BTreeMap::new(), BTreeMap::new());
-        PeerReports { pieces: vec![String::new(); size], theirs, own, agreed: 0, contradiction: None }
+        PeerReports {
+            pieces: vec![String::new(); size],
+            shown: String::new(),
+            theirs,
+            own,
+            agreed: 0,
+            contradiction: None,
+        }
     }
 
     /// The whole message that has come with these bytes, if there is one.
@@ -148,17 +163,20 @@ impl PeerReports {
             ASK => Some(ControlMessage::Ask),
             STATE => Some(ControlMessage::State { sequence }),
             CHECK => {
-                self.theirs.insert(sequence, (digest, text.clone()));
-                self.compare();
-                Some(ControlMessage::Check { sequence, digest, label: text })
+                self.shown.push_str(&text);
+                if bytes[1] == 0 {
+                    self.theirs.insert(sequence, (digest, std::mem::take(&mut self.shown)));
+                    self.compare();
+                }
+                None
             }
             _ => None,
         }
     }
 
     /// This rank has begun a collective.
-    pub fn begun(&mut self, sequence: u64, label: &str, digest: u64) {
-        self.own.insert(sequence, (digest, label.to_owned()));
+    pub fn begun(&mut self, sequence: u64, digest: u64, text: String) {
+        self.own.insert(sequence, (digest, text));
         self.compare();
     }
 

@@ -16,6 +16,7 @@
 //! The stage is under a lock, and each use of the memory looks at it: that is what makes the slices sound.
 
 use super::algorithm::{Phase, Procedure, Wanted};
+use super::message;
 use super::staging::Staging;
 use crate::base::{Error, Result};
 use crate::comm::reduce::fold;
@@ -35,6 +36,15 @@ enum Stage {
     Lost,
 }
 
+/// The node of a program that an operation is.
+#[derive(Debug)]
+pub struct CommNode {
+    /// "loop/step"
+    pub path: Box<str>,
+    /// Among the collectives of the program.
+    pub number: u64,
+}
+
 /// Its stage, its result, and the call that is told.
 struct Fate {
     stage: Stage,
@@ -47,6 +57,9 @@ struct Fate {
     stream: Option<Weak<dyn LateFailure>>,
     /// Of what has submitted it.
     traces: Option<KeptTraces>,
+    node: Option<Arc<CommNode>>,
+    /// The number of its run among those that have had the communicator; 0 for an operation of a stream.
+    run: u64,
 }
 
 /// Requests of one kernel that are not in use.
@@ -79,10 +92,33 @@ fn misused(stage: Stage) -> Error {
 
 impl Request {
     pub fn new(wanted: Wanted, label: String, procedure: Procedure, home: &Arc<SpareRequests>) -> Arc<Request> {
-        let (values, completion, stop, stream, traces) = (None, None, None, None, None);
-        let fate = Fate { stage: Stage::Idle, values, result: Ok(()), completion, stop, stream, traces };
+        let (values, completion, stop, stream, traces, node) = (None, None, None, None, None, None);
+        let fate = Fate { stage: Stage::Idle, values, result: Ok(()), completion, stop, stream, traces, node, run: 0 };
         let (fate, event) = (Mutex::new(fate), OnceLock::new());
         Arc::new(Request { wanted, label, procedure, fate, event, home: Arc::downgrade(home) })
+    }
+
+    /// The node that it is of this time.
+    pub fn set_node(&self, node: Option<&Arc<CommNode>>) {
+        self.fate.lock().node = node.cloned();
+    }
+
+    pub fn set_run(&self, run: u64) {
+        self.fate.lock().run = run;
+    }
+
+    /// What a rank that checks is told: a digest that is the same where the operations belong together, and the text.
+    pub fn shown(&self) -> (u64, String) {
+        let fate = self.fate.lock();
+        let number = fate.node.as_ref().map_or(0, |node| node.number);
+        let digest = [number, fate.run]
+            .iter()
+            .fold(message::digest(&self.wanted), |digest, word| message::hash_on(digest, &word.to_le_bytes()));
+        let text = match &fate.node {
+            Some(node) => format!("node '{}' ({}) in run {}", node.path, self.label, fate.run),
+            None => self.label.clone(),
+        };
+        (digest, text)
     }
 
     pub fn bytes(&self) -> usize {
@@ -242,7 +278,10 @@ impl Request {
         if stop.is_late() {
             return Some(Error::new(crate::base::Code::DeadlineExceeded, "the run's deadline is over"));
         }
-        stop.is_set().then(|| Error::new(crate::base::Code::Cancelled, "the run has ended"))
+        stop.is_set().then(|| match stop.cause() {
+            Some(cause) => Error::new(cause.code(), format!("the run has failed: {}", cause.message())),
+            None => Error::new(crate::base::Code::Cancelled, "the run has ended"),
+        })
     }
 
     /// The deadline of the run that it is of.

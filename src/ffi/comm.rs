@@ -119,8 +119,9 @@ pub unsafe extern "C" fn weir_comm_retain(comm: *mut weir_comm) -> weir_status {
     guard("weir_comm_retain", || unsafe { handle::retain(comm, "comm") })
 }
 
-/// Gives up one reference. NULL does nothing. Kernels keep their communicator. The transport is released with the last
-/// reference.
+/// Gives up one reference. NULL does nothing. Kernels keep their communicator, and so does a call of a stream or a run
+/// that waits for an operation: without a limit one that never ends keeps it, its tensors and the transport for good.
+/// The transport is released with the last reference.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_comm_release(comm: *mut weir_comm) {
     // SAFETY: the caller's handle, as documented.
@@ -163,8 +164,12 @@ fn made(transport: Arc<dyn Transport>, options: CommOptions, out: &mut *mut weir
 /// Creates a communicator among the same ranks, with operations of its own, for runs at once. All ranks call it, in the
 /// same order among their calls of this kind. `options` NULL: as for `comm`.
 ///
-/// Blocking: as the transport's duplicate; never for local ranks. Errors: UNIMPLEMENTED (the transport has no
-/// duplicate); the transport's.
+/// The transport's duplicate is called at once, beside what weir's other threads do with `comm`: unless the transport
+/// allows that, no operation of `comm` is open meanwhile, and it has no thread of weir's own.
+///
+/// Blocking: as the transport's duplicate; never for local ranks. Errors: FAILED_PRECONDITION (in another thread, for a
+/// transport that says WEIR_COMM_ONE_THREAD); UNIMPLEMENTED (the transport has no duplicate); that of a dead
+/// communicator; the transport's.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_comm_duplicate(
@@ -179,7 +184,7 @@ pub unsafe extern "C" fn weir_comm_duplicate(
             let comm = handle::borrow(comm, "comm")?;
             (out, comm, options_or(options, comm)?)
         };
-        made(ambient::call(|| comm.transport().duplicate())?, options, out)
+        made(ambient::call(|| comm.duplicate_transport())?, options, out)
     })
 }
 
@@ -193,8 +198,10 @@ unsafe fn options_or(options: *const weir_comm_options, comm: &Communicator) -> 
 /// Creates a communicator among the ranks that pass the same `color`, ordered by `key`, then by their rank. A color
 /// below 0 gives none: *out_comm is NULL. All ranks call it. `options` NULL: as for `comm`.
 ///
+/// The transport's split is called as its duplicate is by weir_comm_duplicate.
+///
 /// Blocking: as the transport's split, which waits for all ranks. Errors: UNIMPLEMENTED (the transport has no split);
-/// the transport's.
+/// otherwise as weir_comm_duplicate.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_comm_split(
@@ -211,7 +218,7 @@ pub unsafe extern "C" fn weir_comm_split(
             let comm = handle::borrow(comm, "comm")?;
             (out, comm, options_or(options, comm)?)
         };
-        match ambient::call(|| comm.transport().split(color, key))? {
+        match ambient::call(|| comm.split_transport(color, key))? {
             Some(transport) => made(transport, options, out),
             None => Ok(()),
         }
@@ -239,7 +246,8 @@ pub unsafe extern "C" fn weir_comm_progress(
 }
 
 /// Gives up: operations that are open, here and on all other ranks, end with ABORTED and this text, and the
-/// communicator takes no more of them. `text` (may be NULL) says why.
+/// communicator takes no more of them. `text` (may be NULL) says why. In any thread; where the transport is for another
+/// one (WEIR_COMM_ONE_THREAD), that one tells the other ranks, as soon as it waits in weir or calls weir_comm_progress.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_comm_abort(comm: *mut weir_comm, text: *const c_char) -> weir_status {
@@ -256,7 +264,8 @@ pub unsafe extern "C" fn weir_comm_abort(comm: *mut weir_comm, text: *const c_ch
 /// After a failure: creates a communicator among the ranks that are left, in their order, if the transport can
 /// (weir_comm_info.recoverable). All of them call it. `options` NULL: as for `comm`.
 ///
-/// Blocking: as the transport's recover. Errors: FAILED_PRECONDITION (comm is not dead); UNIMPLEMENTED (the transport
+/// Blocking: as the transport's recover. Errors: FAILED_PRECONDITION (comm is not dead, or in another thread, for a
+/// transport that says WEIR_COMM_ONE_THREAD); UNIMPLEMENTED (the transport
 /// has no recover: the ranks can only end); the transport's.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -272,10 +281,7 @@ pub unsafe extern "C" fn weir_comm_recover(
             let comm = handle::borrow(comm, "comm")?;
             (out, comm, options_or(options, comm)?)
         };
-        if comm.failure().is_none() {
-            return Err(Error::precondition(format!("{} is not dead", comm.label())));
-        }
-        made(ambient::call(|| comm.transport().recover())?, options, out)
+        made(ambient::call(|| comm.recovered_transport())?, options, out)
     })
 }
 
@@ -359,7 +365,9 @@ fn settings(desc: &weir_communication, comm: &Communicator) -> Result<CommSettin
 
 /// Creates a kernel that communicates, for weir_graph_add_kernel and weir_enqueue. Its inputs and outputs are those
 /// of its operation. On all ranks the operations of a communicator begin in one order: in a graph that in which they
-/// were added, and between graphs and streams that of the runs and calls. No thread is held while one is under way.
+/// were added, and on a stream that of the calls. Between streams, and between a stream and a run, it is the order in
+/// which they come to their turn: only one stream, an event between them, or a wait makes it the same on all ranks.
+/// No thread is held while one is under way.
 ///
 /// `engine` says whose memory it takes. An engine of the CPU: values of other engines are copied to and from it, and in
 /// a graph the operation is a node that completes later, so the rules for such nodes hold. The engine of the device
@@ -408,8 +416,10 @@ pub unsafe extern "C" fn weir_kernel_create_communication(
     })
 }
 
-/// Compares the program with those of the other ranks: whether all do the same collectives in the same order, whether
-/// each send has its receive, and whether nothing waits for itself. All ranks call it, with their programs; it
+/// Compares the program with those of the other ranks: whether all do the same collectives in the same order, with the
+/// types and shapes of all tensors, whether each send has its receive of the same type and size, and whether nothing
+/// waits for itself. Collectives that are equal are told apart by their nodes' names, if all ranks have the same names.
+/// All ranks call it, with their programs; it
 /// communicates a little. Operations on other communicators are not looked at.
 ///
 /// Blocking: until all ranks have answered, or `limit_ns` has passed; then the communicator is dead. Errors:

@@ -33,6 +33,17 @@ use crate::threadpool::{HostCall, ThreadPool};
 use std::any::Any;
 use std::sync::Arc;
 
+/// Where a kernel with effects on other ranks stands in a program.
+#[derive(Clone, Copy, Debug)]
+pub struct ProgramPlace<'a> {
+    /// The kinds of the nodes around it: "while/cond 1/".
+    pub nest: &'a str,
+    /// The names of the nodes around it, and its own: "loop/step".
+    pub path: &'a str,
+    /// So many collectives of its first order were added up to this node.
+    pub number: u64,
+}
+
 /// A function over tensors.
 pub trait Kernel: Send + Sync {
     /// The operation's name, for texts and dumps.
@@ -121,8 +132,13 @@ pub trait Kernel: Send + Sync {
         [None; 2]
     }
 
-    /// The same kernel for a place in a program that has these nodes around it: "while/cond 1/".
-    fn inside(&self, _nest: &str) -> Option<Arc<dyn Kernel>> {
+    /// Whether all ranks take part in it.
+    fn is_collective(&self) -> bool {
+        false
+    }
+
+    /// The same kernel for a place in a program.
+    fn inside(&self, _place: &ProgramPlace<'_>) -> Option<Arc<dyn Kernel>> {
         None
     }
 

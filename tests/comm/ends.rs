@@ -1,12 +1,15 @@
 //! Ranks that differ, fail, hang, cancel and come late: each rank's run ends, with a text that says why.
 
 use super::*;
-use kit::integers::Builder;
-use kit::run::{on, run};
+use kit::integers::{Builder, How};
+use kit::run::{cpu, on, run, tensor};
 use std::sync::Barrier;
-use weir_core::base::{Code, Error};
+use weir_core::base::Error;
 use weir_core::comm::agree::agree;
+use weir_core::device::DeviceKind;
+use weir_core::engine::{Stream, StreamAttr};
 use weir_core::graph::{CompileOptions, Program, RunOptions, ValueId};
+use weir_core::kernel::{Completion, KernelContext};
 
 const LIMIT: u64 = 30_000_000_000;
 
@@ -149,9 +152,9 @@ fn checked_predicates_that_differ_end_the_runs() {
                 continue;
             }
             let [inside, other] = if loops {
-                ["while/all_reduce s32[1]", " all_reduce s32[1]"]
+                ["(while/all_reduce s32[1])", "(all_reduce s32[1])"]
             } else {
-                ["cond 0/all_reduce s32[1]", "cond 1/all_reduce s32[1]"]
+                ["(cond 0/all_reduce s32[1])", "(cond 1/all_reduce s32[1])"]
             };
             for result in results {
                 let (_, text) = message(result);
@@ -240,6 +243,144 @@ fn a_deadline_of_one_rank_ends_all_runs() {
     assert!(results[1].1.contains("rank 0 gave up"), "{results:#?}");
     // What rank 0 had begun, the transport may still use.
     assert!(figures.figures().quarantined_bytes > 0);
+}
+
+/// A control message fails as an operation begins: that one ends, too, with what is behind it.
+#[test]
+fn a_message_that_fails_ends_the_operation_that_begins() {
+    for number in 1..=3 {
+        let options = CommOptions { is_checked: true, ..named("dp") };
+        let create = |(rank, inner)| {
+            let offer = if rank == 0 { Offer::Fails(number) } else { Offer::All };
+            Communicator::create(poor(inner, offer), options.clone()).unwrap()
+        };
+        let comms: Vec<_> = LocalTransport::create(2).into_iter().enumerate().map(create).collect();
+        let results = on_each(&comms, |_, comm| {
+            let result = message(run(&chain(&comm, 3, None, None), &[1], &on(None)));
+            (result, comm.figures().begun, comm.figures().ended)
+        });
+        for ((_, text), begun, ended) in results {
+            assert!(text.contains("no room for a message"), "{text}");
+            assert_eq!(begun, ended);
+        }
+    }
+}
+
+/// A thread gives up that may not call the transport. The one that may waits for something else, with nothing open: it
+/// tells the other rank.
+#[test]
+fn an_end_from_another_thread_is_told() {
+    let mut transports = LocalTransport::create(2).into_iter();
+    let (first, second) = (transports.next().unwrap(), transports.next().unwrap());
+    let other = Communicator::create(poor(second, Offer::All), named("funneled")).unwrap();
+    let (give, take) = std::sync::mpsc::channel();
+    let owner = std::thread::spawn(move || {
+        let comm = Communicator::create(poor(first, Offer::OneThread), named("funneled")).unwrap();
+        let (mut builder, values) = Builder::of("waits", 1);
+        let given = Arc::clone(&comm);
+        let later = move |_: &KernelContext<'_>, done: Completion, _: Result<()>| {
+            give.send((Arc::clone(&given), done)).unwrap();
+        };
+        builder.how = How { later: Some(Arc::new(later)), ..How::default() };
+        let value = builder.named("gate", &values, |x| Ok(x[0]));
+        builder.output(value);
+        run(&builder.compile(), &[7], &on(None))
+    });
+    let (comm, done) = take.recv().unwrap();
+    comm.give_up(Error::new(Code::Aborted, "from elsewhere"));
+    let began = std::time::Instant::now();
+    while !other.figures().is_dead {
+        other.drive();
+        assert!(began.elapsed().as_secs() < 60, "nobody has told");
+        std::thread::yield_now();
+    }
+    assert!(other.failure().unwrap().message().contains("from elsewhere"));
+    done.done(Ok(())).unwrap();
+    assert_eq!(owner.join().unwrap().unwrap(), [7]);
+}
+
+#[test]
+fn a_dead_communicator_and_a_foreign_thread_duplicate_nothing() {
+    let comm = Communicator::create(poor(LocalTransport::create(1).remove(0), Offer::OneThread), named("one")).unwrap();
+    let foreign = Arc::clone(&comm);
+    let thread = std::thread::spawn(move || message(foreign.duplicate_transport().map(drop)));
+    let (code, text) = thread.join().unwrap();
+    assert_eq!(code, Code::FailedPrecondition);
+    assert!(text.contains("for the thread that created it"), "{text}");
+    assert!(comm.duplicate_transport().is_ok() && comm.split_transport(0, 0).is_ok());
+    comm.give_up(Error::new(Code::Aborted, "enough"));
+    assert!(message(comm.duplicate_transport().map(drop)).1.contains("is dead"));
+    assert!(message(comm.split_transport(0, 0).map(drop)).1.contains("is dead"));
+}
+
+/// A late operation beside others that end all the time.
+#[test]
+fn a_limit_passes_beside_operations_that_end() {
+    let comms = ranks(3, Offer::All, &CommOptions { limit_ns: 100_000_000, ..named("dp") });
+    let barrier = Arc::new(Barrier::new(3));
+    let results = on_each(&comms, move |rank, comm| {
+        let mut result = Ok(());
+        if rank < 2 {
+            let stream = || {
+                let mut attr = StreamAttr::new(DeviceKind::CPU);
+                attr.asynchronous = true;
+                Stream::create(cpu(), attr).unwrap()
+            };
+            let (late, busy) = (stream(), stream());
+            let value = || vec![tensor(&cpu(), 1)];
+            late.enqueue(kernel(&comm, SUM), value(), value()).unwrap();
+            let (op, desc) =
+                if rank == 0 { (Op::WEIR_COMM_SEND, None) } else { (Op::WEIR_COMM_RECV, Some(kit::run::scalar())) };
+            let message = kernel(&comm, CommSettings { op, peer: 1 - rank, desc, ..PLAIN });
+            while result.is_ok() {
+                let [from, to] = if rank == 0 { [value(), Vec::new()] } else { [Vec::new(), value()] };
+                result = busy.enqueue(message.clone(), from, to).and_then(|()| busy.synchronize(u64::MAX));
+            }
+        }
+        barrier.wait();
+        result
+    });
+    for result in &results[..2] {
+        let (_, text) = message(result.clone());
+        assert!(text.contains("not over within 100000000 ns: rank 2 did not answer"), "{text}");
+    }
+}
+
+/// A kernel fails while an operation of its rank is under way, which the run's end waits for.
+#[test]
+fn the_first_failure_is_told_beside_an_open_operation() {
+    let comms = ranks(2, Offer::All, &named("dp"));
+    let barrier = Arc::new(Barrier::new(2));
+    let results = on_each(&comms, move |rank, comm| {
+        let (mut builder, values) = Builder::of("fails", 1);
+        let sum = all_reduce(&mut builder, &comm, "sum", values[0]);
+        let fails_later = move |_: &KernelContext<'_>, done: Completion, result: Result<()>| {
+            std::thread::spawn(move || {
+                // Until then the sum is waited for.
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                let _ = done.done(result);
+            });
+        };
+        builder.how = How { later: Some(Arc::new(fails_later)), ..How::default() };
+        let layer = builder.named("layer 3", &values, move |x| match rank {
+            1 => Err(Error::new(Code::DataLoss, "a disk is full")),
+            _ => Ok(x[0]),
+        });
+        let behind = all_reduce(&mut builder, &comm, "behind", layer);
+        builder.output(sum);
+        builder.output(behind);
+        let program = builder.compile();
+        if rank == 0 {
+            barrier.wait();
+            return message(run(&program, &[1], &on(None)));
+        }
+        let result = message(run(&program, &[1], &on(None)));
+        barrier.wait();
+        result
+    });
+    let (code, text) = &results[0];
+    assert_eq!(*code, Code::Aborted, "{text}");
+    assert!(text.contains("rank 1 gave up") && text.contains("node 'layer 3': a disk is full"), "{text}");
 }
 
 /// Two runs at once need a communicator each.

@@ -4,6 +4,7 @@
 #[path = "../kit/mod.rs"]
 mod kit;
 
+mod checks;
 mod conformance;
 mod ends;
 mod lent;
@@ -12,9 +13,10 @@ mod programs;
 mod traced;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use weir_core::abi::{weir_comm_flags, weir_comm_op_value as Op, weir_comm_reduction_value as Reduction};
-use weir_core::base::{Ref, Result};
+use weir_core::base::{Code, Ref, Result};
 use weir_core::comm::local::LocalTransport;
 use weir_core::comm::transport::{CommOperation, Message, Token, Transport, TransportFailure, TransportInfo};
 use weir_core::comm::{CommOptions, CommSettings, Communication, Communicator, StreamCommunication};
@@ -26,6 +28,8 @@ struct Poor {
     inner: LocalTransport,
     info: TransportInfo,
     is_blind: bool,
+    /// Control messages up to the one that fails.
+    sends_left: AtomicU64,
 }
 
 impl Transport for Poor {
@@ -46,6 +50,9 @@ impl Transport for Poor {
         self.inner.test(token)
     }
     fn control_send(&self, peer: usize, message: &Message) -> Result<(), TransportFailure> {
+        if self.sends_left.fetch_sub(1, Relaxed) == 1 {
+            return Err(TransportFailure::new(Code::Unavailable, "no room for a message"));
+        }
         self.inner.control_send(peer, message)
     }
     fn control_poll(&self) -> Result<Option<(usize, Message)>, TransportFailure> {
@@ -77,12 +84,17 @@ enum Offer {
     Keeps,
     /// It does not see that ranks reduce in different ways, as most do not.
     Blind,
+    /// The control message with this number, from 1 on, fails.
+    Fails(u64),
+    /// It is for the thread that creates the communicator.
+    OneThread,
 }
 
 fn poor(inner: LocalTransport, offer: Offer) -> Arc<Poor> {
     let mut info = inner.info().clone();
     match offer {
-        Offer::All | Offer::Blind => {}
+        Offer::All | Offer::Blind | Offer::Fails(_) => {}
+        Offer::OneThread => info.flags |= weir_comm_flags::WEIR_COMM_ONE_THREAD as u64,
         Offer::Messages(most) => {
             info.on_host.ops = 1 << Op::WEIR_COMM_SEND as u32 | 1 << Op::WEIR_COMM_RECV as u32;
             info.max_bytes = most;
@@ -90,7 +102,8 @@ fn poor(inner: LocalTransport, offer: Offer) -> Arc<Poor> {
         Offer::NoReductions => info.on_host.reductions = 0,
         Offer::Keeps => info.flags &= !(weir_comm_flags::WEIR_COMM_ABORT_RELEASES as u64),
     }
-    Arc::new(Poor { inner, info, is_blind: offer == Offer::Blind })
+    let sends_left = AtomicU64::new(if let Offer::Fails(number) = offer { number } else { 0 });
+    Arc::new(Poor { inner, info, is_blind: offer == Offer::Blind, sends_left })
 }
 
 fn ranks(size: usize, offer: Offer, options: &CommOptions) -> Vec<Ref<Communicator>> {

@@ -10,7 +10,7 @@
 use crate::base::{Desc, Name, Result};
 use crate::graph::build::contents::{After, Contents, Node, NodeBody, Value};
 use crate::graph::build::verify::Verified;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, ProgramPlace};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -30,6 +30,8 @@ pub struct Communicated {
 /// The communications that were found so far.
 struct Pass {
     found: Vec<Communicated>,
+    /// How many of them are collectives, by order.
+    collectives: BTreeMap<u64, u64>,
 }
 
 /// Communications by index, sorted.
@@ -61,7 +63,7 @@ pub(in crate::graph) fn communicate(
     if !has_any(graph) {
         return Ok(None);
     }
-    let mut pass = Pass { found: Vec::new() };
+    let mut pass = Pass { found: Vec::new(), collectives: BTreeMap::new() };
     let divided = pass.divide(graph, verified, ["", ""], &Set::new())?;
     Ok(Some((divided, pass.found)))
 }
@@ -86,14 +88,19 @@ impl Pass {
             let start = self.found.len() as u32;
             let behind = match &node.body {
                 NodeBody::Kernel { kernel, inputs, num_outputs } => {
+                    let path = format!("{}{}", place[0], node.name);
+                    let order = kernel.kernel().orders()[0].unwrap_or(0);
+                    let number = self.collectives.entry(order).or_default();
+                    *number += u64::from(kernel.kernel().is_collective());
+                    let at = ProgramPlace { nest: place[1], path: &path, number: *number };
+                    let placed = kernel.kernel().inside(&at);
                     self.found.push(Communicated {
-                        path: format!("{}{}", place[0], node.name),
+                        path,
                         nest: place[1].to_owned(),
                         kernel: Arc::clone(kernel.kernel()),
                         inputs: inputs.iter().map(|&value| *verified.desc(value)).collect(),
                         after: Vec::new(),
                     });
-                    let placed = kernel.kernel().inside(place[1]).filter(|_| !place[1].is_empty());
                     match placed.as_ref().unwrap_or(kernel.kernel()).halves() {
                         // One that a device does is one node.
                         None => {
