@@ -15,7 +15,8 @@
  * Threads, as the host has initialised MPI:
  *  - MPI_THREAD_MULTIPLE: none of weir's calls gets in the host's way.
  *  - MPI_THREAD_SERIALIZED: the host calls MPI only while weir does not: not while a thread waits in weir, and not at
- *    all with WEIR_COMM_OWN_THREAD.
+ *    all with WEIR_COMM_OWN_THREAD. weir calls MPI in one thread at a time for each of its communicators, and for
+ *    several at once: a process that has more than one of them in use needs MPI_THREAD_MULTIPLE.
  *  - MPI_THREAD_FUNNELED and SINGLE: create the communicator in the main thread. weir calls MPI in that thread alone
  *    (WEIR_COMM_ONE_THREAD).
  *
