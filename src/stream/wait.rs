@@ -162,9 +162,13 @@ fn is_held_up(queue: &Queue, next: &Queue) -> bool {
 }
 
 impl QueueWaiter<'_, '_> {
-    /// Whether this thread may run the queue's work now. A dedicated thread is always available for its queue.
+    /// Whether this thread may run the queue's work now. A dedicated thread is always available for its queue. Who holds
+    /// a synchronous queue runs an item of it, and its end is what others wait for.
     fn may_claim(&self, queue: &Queue) -> bool {
-        !queue.has_own_thread() && self.is_able_now() && queue.pool().is_none_or(|pool| pool.may_work_here())
+        !queue.has_own_thread()
+            && !queue.is_synchronous()
+            && self.is_able_now()
+            && queue.pool().is_none_or(|pool| pool.may_work_here())
     }
 
     fn is_able_now(&self) -> bool {
