@@ -414,16 +414,15 @@ pub unsafe fn acos<N: Real>(x: N) -> N {
 unsafe fn half_powers<N: Real>(t: N) -> (N, N) {
     // SAFETY: as demanded of the caller.
     unsafe {
-        // In this order NaN propagates. From 89.42 on half a power is infinite.
-        let t = N::splat(90.0).min(t);
-        // Half of it by its exponent, which rounds nothing.
-        let above = if N::SCALES {
-            scaled_exp(t, -1.0)
-        } else {
-            let (rounded, growth) = reduced(t, 0.0);
-            growth.add(N::splat(1.0)).scaled(rounded.sub(N::splat(ROUND + 1.0)))
-        };
-        (above, N::splat(0.25).div(above))
+        if N::SCALES {
+            // In this order NaN propagates. From 89.42 on half a power is infinite. Half of it by its exponent rounds
+            // nothing; a square would have twice the error of its root, which is larger here than below.
+            let above = scaled_exp(N::splat(90.0).min(t), -1.0);
+            return (above, N::splat(0.25).div(above));
+        }
+        // As devices do it.
+        let (half, root) = (N::splat(0.5), exp(t.mul(N::splat(0.5))));
+        (root.mul(half).mul(root), half.div(root.mul(root)))
     }
 }
 
