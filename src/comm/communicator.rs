@@ -103,15 +103,20 @@ impl Communicator {
     }
 
     /// A run has it from its first operation on until it ends. `run` is 0 for an operation of a stream. The number of
-    /// the run, 0 for a stream.
-    fn take_for(&self, run: usize) -> Result<u64> {
+    /// the run among those with collectives, 0 for a stream.
+    fn take_for(&self, run: usize, request: &Request) -> Result<u64> {
         // ORDERING: AcqRel; the next owner comes behind what the last one has submitted.
         let owner = match run {
             0 => self.owner.load(Acquire),
             run => self.owner.compare_exchange(0, run, AcqRel, Acquire).unwrap_or_else(|owner| owner),
         };
         if owner == 0 || owner == run {
-            return Ok(if run == 0 { 0 } else { self.runs.load(Relaxed) + 1 });
+            if run == 0 {
+                return Ok(0);
+            }
+            // ORDERING: Relaxed, twice; the run's end and the next run come behind the owner's change.
+            self.has_collective.fetch_or(!request.wanted.is_message(), Relaxed);
+            return Ok(self.runs.load(Relaxed) + 1);
         }
         Err(Error::precondition(format!(
             "{} is in use by another run; runs at once need one each (weir_comm_duplicate)",
@@ -126,7 +131,7 @@ impl Communicator {
             let text = format!("{}: the transport takes no memory of the host", self.label());
             return Err(Error::new(Code::Unimplemented, text));
         }
-        request.set_run(self.take_for(run)?);
+        request.set_run(self.take_for(run, request)?);
         request.open()?;
         self.begun.fetch_add(1, Relaxed);
         self.open_bytes.fetch_add(request.bytes() as u64, Relaxed);
@@ -164,7 +169,7 @@ impl Communicator {
             IssuedFor::Stream(_) => 0,
         };
         self.check_alive()?;
-        request.set_run(self.take_for(run)?);
+        request.set_run(self.take_for(run, request)?);
         let event = request.event(accelerator)?;
         // Not in the inbox: the stream must have it when this returns. The transport's functions do not block, but for
         // the first operations of one that has yet to connect the ranks.
@@ -323,7 +328,7 @@ impl RunListener for Object<Communicator> {
     fn run_ended(&self, run: usize, failure: Option<&Error>) {
         if self.owner.load(Acquire) == run {
             // ORDERING: Relaxed; the next run comes behind the owner's change.
-            self.runs.fetch_add(1, Relaxed);
+            self.runs.fetch_add(u64::from(self.has_collective.swap(false, Relaxed)), Relaxed);
         }
         let is_owner = self.owner.compare_exchange(run, 0, AcqRel, Acquire).is_ok();
         let Some(error) = failure else { return };

@@ -18,7 +18,7 @@ use crate::sync::{Mutex, OnceLock};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 
 /// Stops, limits and control messages are looked at so often.
 const LOOK_NS: u64 = 20_000;
@@ -66,8 +66,9 @@ pub struct CommState {
     pub open: AtomicU64,
     pub open_bytes: AtomicU64,
     pub begun: AtomicU64,
-    /// Runs that have had it, and are over.
+    /// Runs with collectives that are over; whether the run that has it has had one. Messages are not for all ranks.
     pub runs: AtomicU64,
+    pub has_collective: AtomicBool,
     ended: AtomicU64,
     lost_bytes: AtomicU64,
     /// When the driver must look at stops and limits again at the latest.
@@ -89,6 +90,7 @@ impl CommState {
             open_bytes: AtomicU64::new(0),
             begun: AtomicU64::new(0),
             runs: AtomicU64::new(0),
+            has_collective: AtomicBool::new(false),
             ended: AtomicU64::new(0),
             lost_bytes: AtomicU64::new(0),
             due_ns: AtomicU64::new(u64::MAX),
