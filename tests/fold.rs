@@ -143,7 +143,7 @@ impl Task for Note {
 
 #[test]
 fn a_constant_chooses_a_branch_for_good() {
-    // A choice that waits stays one: whoever uses its values comes behind what it waits for.
+    // A choice that waits stays one: a user of its values comes behind what it waits for.
     let cases = [(0, 105, "43", false), (1, 7, "23", false), (0, 105, "143", true), (1, 7, "123", true)];
     for (selector, expected, notes, waits) in cases {
         let mut build = Build::new();

@@ -350,7 +350,7 @@ impl TransportDriver {
             self.trace_end(&over, false);
             self.end(comm, &over.request, Ok(()), false);
             *moved = true;
-            // What ends beside a late operation does not make that one less late.
+            // A late operation stays late when another one beside it ends.
             self.inquiry.take_if(|inquiry| inquiry.is_about(&over.request));
             self.begin(comm)?;
         }

@@ -107,7 +107,7 @@ impl Request {
         self.fate.lock().run = run;
     }
 
-    /// What a rank that checks is told: a digest that is the same where the operations belong together, and the text.
+    /// The parts of a check: a digest that is the same where the operations belong together, and the text.
     pub fn shown(&self) -> (u64, String) {
         let fate = self.fate.lock();
         let number = fate.node.as_ref().map_or(0, |node| node.number);

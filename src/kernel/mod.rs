@@ -33,7 +33,7 @@ use crate::threadpool::{HostCall, ThreadPool};
 use std::any::Any;
 use std::sync::Arc;
 
-/// Where a kernel with effects on other ranks stands in a program.
+/// The place of a kernel with effects on other ranks in a program.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramPlace<'a> {
     /// The kinds of the nodes around it: "while/cond 1/".

@@ -13,6 +13,7 @@
 
 use super::queue::Queue;
 use crate::sync::{Global, MutexGuard, ambient};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 /// Queue `from` (by id) is blocked until `to` progresses.
@@ -22,6 +23,9 @@ struct WaitEdge {
 }
 
 static WAITS: Global<Vec<WaitEdge>> = Global::new(Vec::new);
+/// How many there are: most waits find none, and take no lock. ORDERING: Relaxed; a wait that may close a circle looks
+/// again.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn waits() -> MutexGuard<'static, Vec<WaitEdge>> {
     WAITS.lock()
@@ -37,6 +41,7 @@ impl WaitEdges {
     /// The queues `from` wait for `to` from now on.
     pub fn add(from: Vec<u64>, to: &Arc<Queue>) -> WaitEdges {
         let to = Arc::downgrade(to);
+        COUNT.fetch_add(from.len(), Relaxed);
         waits().extend(from.iter().map(|&from| WaitEdge { from, to: Weak::clone(&to) }));
         WaitEdges { from, to }
     }
@@ -66,6 +71,9 @@ impl WaitEdges {
 
 /// A queue that a thread inside of this one waits for.
 pub(super) fn awaited_by(queue: &Queue) -> Option<Arc<Queue>> {
+    if COUNT.load(Relaxed) == 0 {
+        return None;
+    }
     waits().iter().filter(|wait| wait.from == queue.id()).find_map(|wait| wait.to.upgrade())
 }
 
@@ -81,6 +89,7 @@ impl Drop for WaitEdges {
             let mine = |wait: &WaitEdge| wait.from == *from && Weak::ptr_eq(&wait.to, &self.to);
             if let Some(at) = waits.iter().position(mine) {
                 waits.swap_remove(at);
+                COUNT.fetch_sub(1, Relaxed);
             }
         }
     }

@@ -162,8 +162,8 @@ fn is_held_up(queue: &Queue, next: &Queue) -> bool {
 }
 
 impl QueueWaiter<'_, '_> {
-    /// Whether this thread may run the queue's work now. A dedicated thread is always available for its queue. Who holds
-    /// a synchronous queue runs an item of it, and its end is what others wait for.
+    /// Whether this thread may run the queue's work now. A dedicated thread is always available for its queue. A
+    /// synchronous queue is held only to run an item of it: other threads wait for that item's end.
     fn may_claim(&self, queue: &Queue) -> bool {
         !queue.has_own_thread()
             && !queue.is_synchronous()

@@ -291,7 +291,7 @@ pub fn wait(
     let (mut since, mut is_cold) = (now_ns(), false);
     loop {
         if is_over() {
-            // Who has ended this wait may have left an end to a source of this thread: it is told before.
+            // The thread that ended this wait may have left an end to a source of this one: it is told before.
             if OF_ONE_THREAD.load(Relaxed) > 0 && OPEN.load(SeqCst) > 0 {
                 poll();
             }

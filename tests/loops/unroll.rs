@@ -212,7 +212,7 @@ fn what_waits_for_a_loop_that_was_written_out_waits_for_its_first_iteration() {
     }
 }
 
-/// Whoever uses a value of a loop comes behind what the loop waits for.
+/// A user of a loop's values comes behind what the loop waits for.
 #[test]
 fn a_loop_that_waits_is_not_written_out() {
     for effect in [None, Some(Arc::new(Effect::default()) as Arc<dyn Task>)] {

@@ -242,7 +242,7 @@ impl Folding<'_> {
         if has_switch(&branches[chosen]) {
             return false;
         }
-        // Whoever uses a value of the choice comes behind what the choice waits for, which pure nodes would not.
+        // A user of the choice's values comes behind what the choice waits for; behind pure nodes it would not.
         if !node.after.is_empty() {
             return false;
         }

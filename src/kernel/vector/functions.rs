@@ -47,8 +47,8 @@ unsafe fn reduced<N: Real>(x: N, bias: f32) -> (N, N) {
     }
 }
 
-/// e^x 2^`more` where `scaled` is an instruction, for x from -110 to 90: 2^(n / 16) e^r with |r| <= ln 2 / 32; the first
-/// factor comes from a table, and the second is close to 1.
+/// e^x 2^`more` where `scaled` is an instruction, for x from -110 to 90: 2^(n / 16) e^r with |r| <= ln 2 / 32; the
+/// first factor comes from a table, and the second is close to 1.
 ///
 /// # Safety
 /// As of `Number`.

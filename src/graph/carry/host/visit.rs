@@ -43,10 +43,10 @@ impl RunState {
     }
 }
 
-/// A thread that waits for the stream of a run joins in.
 /// The part of a run whose owner, a caller that blocks, sleeps: others begin what its pools have not begun.
 pub(super) const OF_SLEEPER: u64 = u64::MAX;
 
+/// A thread that waits for the stream of a run joins in.
 impl Joinable for RunState {
     fn join(self: Arc<Self>, generation: u64, may_work: bool) -> JoinOutcome {
         if generation == OF_SLEEPER {

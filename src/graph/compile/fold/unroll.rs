@@ -46,7 +46,7 @@ impl Folding<'_> {
         let inputs = self.inputs(node);
         let known: Vec<Known> = inputs.iter().map(|&value| self.tensor(value).cloned()).collect();
         let Some(trips) = trips(condition, body, inner, &known, num_variables) else { return false };
-        // Whoever uses a value of the loop comes behind what the loop waits for, which pure nodes would not.
+        // A user of the loop's values comes behind what the loop waits for; behind pure nodes it would not.
         let waits = !node.after.is_empty();
         if trips == 0 || trips * nodes > MOST_NODES || waits || !may_be_written_out(condition, body) {
             return false;
