@@ -1,5 +1,5 @@
-//! What the code says of an argument that is a pointer: which check it comes to, in the function itself or in one that
-//! it is passed on to.
+//! Whether a pointer may be NULL, as the code has it: the check that an argument comes to, in the function itself or in
+//! one that it is passed on to.
 
 use super::c;
 use super::source;
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use syn::{FnArg, Item, ItemFn, Pat, UseTree};
 
-/// What becomes of NULL.
+/// The fate of a NULL.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Null {
     Legal,
@@ -34,7 +34,7 @@ struct Function {
 #[derive(Default)]
 struct Module {
     functions: HashMap<String, Function>,
-    /// What names of other modules stand for here: the path's last two parts.
+    /// The meaning of names of other modules here: the path's last two parts.
     uses: HashMap<String, Vec<String>>,
 }
 
@@ -252,7 +252,7 @@ impl Tokens {
         self.callee(open).is_some_and(|path| path.last().is_some_and(|name| RUN_CLOSURES.contains(&name.as_str())))
     }
 
-    /// What the code does if this argument is NULL, where it asks.
+    /// The code's answer to a NULL of this argument, if it asks.
     fn asks(&self, at: usize) -> Option<Null> {
         let behind: Vec<&str> = (at + 1..at + 12).map(|at| self.text(at)).collect();
         match &behind[..] {
@@ -305,7 +305,7 @@ impl Tokens {
     }
 }
 
-/// Where the token ends that begins here.
+/// The end of the token that begins here.
 fn end_of(letters: &[char], at: usize) -> usize {
     let is_part = |letter: &char| letter.is_alphanumeric() || *letter == '_';
     let next = letters.get(at + 1);

@@ -1,4 +1,4 @@
-//! What the comparison of programs, and that of operations while they run, tell apart.
+//! Differences that are found by comparing programs, and operations while they run.
 
 use super::*;
 use kit::integers::Builder;
