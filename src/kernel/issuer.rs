@@ -27,7 +27,7 @@ pub struct IssuedCall<'a> {
 /// The run or the stream that a call is a part of.
 #[derive(Clone, Copy)]
 pub enum IssuedFor<'a> {
-    /// A run: the address of its stop flag, as `RunListener` has it, and the flag if it outlives the call.
+    /// A run: its number, as `RunListener` has it, and its stop flag if that outlives the call.
     Run(usize, Option<&'a Arc<Stop>>),
     /// A stream of the host's.
     Stream(&'a Arc<dyn LateFailure>),

@@ -147,9 +147,9 @@ pub trait Kernel: Send + Sync {
         None
     }
 
-    /// Told how each run ends that has this kernel in its program.
-    fn listener(&self) -> Option<Arc<dyn RunListener>> {
-        None
+    /// Told how each run ends that has this kernel in its program, and of a stream's call that never begins.
+    fn listeners(&self) -> &[Arc<dyn RunListener>] {
+        &[]
     }
 
     /// The kernel as a type of its room's.
@@ -242,11 +242,14 @@ pub struct Halves {
     pub end: Arc<dyn Kernel>,
 }
 
-/// An object that must know how runs end.
+/// An object that must know how runs end. A run inside of a node belongs to the run around it, and has no end of its
+/// own.
 pub trait RunListener: Send + Sync {
-    /// A run is about to end well: an error has it fail. `run` is the address of the stop flag of the run's calls.
+    /// A run is about to end well: an error has it fail. `run` is its number (`Stop::run`).
     fn run_ends(&self, run: usize) -> Result<()>;
 
+    /// A run is over. With `failure` it has failed, and may have left out calls that the listener must know of. 0 is
+    /// the number of what has never begun: a run, or a call of a stream's.
     fn run_ended(&self, run: usize, failure: Option<&Error>);
 }
 

@@ -13,11 +13,12 @@ use crate::sync::Mutex;
 use smallvec::SmallVec;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// A run that can be told to begin nothing more.
 pub trait Stoppable: Send + Sync {
-    fn stop(&self);
+    /// `cause`: the failure because of which it ends, if that is known.
+    fn stop(&self, cause: Option<&Error>);
 
     /// Begins here the work that a pool has accepted and not begun, if this thread may do it.
     fn begin_here(&self) -> BeginOutcome {
@@ -38,7 +39,7 @@ pub enum BeginOutcome {
 /// A stop flag with a deadline.
 ///
 /// ORDERING: Relaxed throughout; a late reader does a little unneeded work, and no other data depends on it. The
-/// deadline changes only while no thread is in the run.
+/// deadline and the number change only while no thread is in the run.
 #[derive(Default)]
 pub struct Stop {
     flag: AtomicU32,
@@ -46,6 +47,8 @@ pub struct Stop {
     told_late: AtomicU32,
     /// On the library's clock; 0 = never.
     deadline: AtomicU64,
+    /// The number of the run, which runs inside of its nodes have in common with it; 0 = none.
+    run: AtomicUsize,
     /// The attached runs, with the numbers of their groups.
     inner: Mutex<Vec<(usize, Arc<dyn Stoppable>)>>,
     /// The failure because of which it was set.
@@ -57,26 +60,27 @@ pub static NEVER: Stop = Stop {
     flag: AtomicU32::new(0),
     told_late: AtomicU32::new(0),
     deadline: AtomicU64::new(0),
+    run: AtomicUsize::new(0),
     inner: Mutex::new(Vec::new()),
     cause: Mutex::new(None),
 };
 
 impl Stop {
     pub fn set(&self) {
-        self.flag.store(1, Relaxed);
-        // After the flag is set: a run attached later sees it, because the lock orders the two.
-        self.inner.lock().iter().for_each(|(_, run)| run.stop());
+        self.set_because(None);
     }
 
     /// The same because of a failure. The flag is set under the lock of the cause: a thread that sees the one finds the
     /// other.
-    pub fn set_because(&self, cause: Option<Error>) {
+    pub fn set_because(&self, cause: Option<&Error>) {
         if let Some(cause) = cause {
             let mut kept = self.cause.lock();
-            kept.get_or_insert(cause);
+            kept.get_or_insert_with(|| cause.clone());
             self.flag.store(1, Relaxed);
         }
-        self.set();
+        self.flag.store(1, Relaxed);
+        // After the flag is set: a run attached later sees it, because the lock orders the two.
+        self.inner.lock().iter().for_each(|(_, run)| run.stop(cause));
     }
 
     /// The failure because of which it was set, if that is known.
@@ -101,7 +105,7 @@ impl Stop {
 
     /// Stops the runs attached with this number, and nothing else.
     pub fn stop_group(&self, group: usize) {
-        self.inner.lock().iter().filter(|(number, _)| *number == group).for_each(|(_, run)| run.stop());
+        self.inner.lock().iter().filter(|(number, _)| *number == group).for_each(|(_, run)| run.stop(None));
     }
 
     /// Attaches `run` to this call until the result is dropped: it stops with the call.
@@ -124,6 +128,14 @@ impl Stop {
     pub fn clear(&self) {
         self.flag.store(0, Relaxed);
         *self.cause.lock() = None;
+    }
+
+    pub fn run(&self) -> usize {
+        self.run.load(Relaxed)
+    }
+
+    pub fn set_run(&self, run: usize) {
+        self.run.store(run, Relaxed);
     }
 
     /// Sets the deadline; 0 = never.
@@ -171,7 +183,7 @@ impl<S: Deref<Target = Stop>> Attached<S> {
         }
         to.inner.lock().push((group, Arc::clone(&run)));
         if to.is_set() {
-            run.stop();
+            run.stop(to.cause().as_ref());
         }
         Attached { to, run }
     }
@@ -194,8 +206,8 @@ mod tests {
     use super::*;
 
     impl Stoppable for Stop {
-        fn stop(&self) {
-            self.set();
+        fn stop(&self, cause: Option<&Error>) {
+            self.set_because(cause);
         }
     }
 
@@ -214,8 +226,21 @@ mod tests {
         drop(guard);
         outer.set();
         assert!(middle.is_set() && inner.is_set() && !gone.is_set());
+        assert!(inner.cause().is_none());
         let (late, _late) = attached(&outer, 0);
         assert!(late.is_set(), "attached behind the stop");
+    }
+
+    #[test]
+    fn a_cause_goes_down_too() {
+        let outer = Stop::default();
+        let (middle, _middle) = attached(&outer, 0);
+        let (inner, _inner) = attached(&middle, 0);
+        outer.set_because(Some(&Error::internal("a disk is full")));
+        let (late, _late) = attached(&middle, 0);
+        for stop in [&middle, &inner, &late] {
+            assert_eq!(stop.cause().unwrap().message(), "a disk is full");
+        }
     }
 
     #[test]

@@ -54,9 +54,9 @@ pub enum weir_conv_flags {
 /// is mirrored), plus the bias, plus the addend, then the activation. The sum of products and bias has the bits that a
 /// convolution without addend and activation stores.
 ///
-/// Padding of zeros is multiplied like other elements. From 32 channels and filters of a group and 7 x 7 windows on,
-/// windows of 3 x 3 without a stride are computed by Winograd's F(2 x 2, 3 x 3): an infinity or a NaN then may make NaN
-/// of elements of the output up to one away from those whose windows have it.
+/// Padding of zeros is multiplied like other elements. From 16 channels and 24 filters of a group, 1024 pairs of them,
+/// and 7 x 7 windows on, windows of 3 x 3 without a stride are computed by Winograd's F(2 x 2, 3 x 3): an infinity or a
+/// NaN then may make NaN of elements of the output up to one away from those whose windows have it.
 ///
 /// Inputs: x; weights [O, C / groups, KW] or [O, C / groups, KH, KW]; with WEIR_CONV_BIAS bias[O]; with WEIR_CONV_SUM
 /// addend. Output: [N, O, OW] or [N, O, OH, OW], where OW = (W + begin + end - ((KW - 1) * dilation + 1)) / stride + 1,

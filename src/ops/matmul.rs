@@ -23,7 +23,7 @@ use crate::base::{Desc, Error, Result, dtype};
 /// weir_gather_nd_desc and of WEIR_SCATTER_ND, which decides about ranks, is fixed.
 ///
 /// Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_BIAS bias; with WEIR_MATMUL_SUM addend. Output: C.
-/// A B of f32 that is a constant of a graph is packed by compile, once for all kernels of a program with that constant.
+/// A B that is a constant of a graph is packed by compile, once for all kernels of a program with that constant.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_matmul_desc {

@@ -6,9 +6,9 @@ use super::chain::Chain;
 use super::{Builtin, BuiltinOperation, GRAIN, LEAST_NS, NS_PER_FLOAT, elements};
 use crate::base::{Desc, Result, dtype};
 use crate::device::Relation;
-use crate::kernel::vector::binary::{self, Integer};
+use crate::kernel::vector::binary::{self, Integer, IntegerSide};
 use crate::kernel::vector::convert::{self, Stored};
-use crate::kernel::vector::elements::{Beside, Sides};
+use crate::kernel::vector::elements::{Beside, Sides, SourceRow};
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::{EpilogueStep, Kernel, KernelContext, Outputs};
 use crate::memory::{Bf16, Bool, Element, F16};
@@ -19,8 +19,9 @@ use std::sync::Arc;
 
 /// Block of elements that are gathered before the computation, for short rows and types other than f32.
 const BLOCK: usize = 512;
-/// f32 rows of at least this length are computed in place.
+/// Rows of at least so many f32, and of integers of at least so many bytes, are computed where they are.
 const LONG: usize = 64;
+const LONG_BYTES: usize = 2048;
 
 /// A call: the strided operands and the output.
 struct BinaryCall<'c, 'a> {
@@ -30,6 +31,9 @@ struct BinaryCall<'c, 'a> {
     context: &'c KernelContext<'a>,
     outputs: Outputs<'c>,
 }
+
+/// Computes some integers of an output from some of the operands.
+type PutIntegers<T, U> = fn(Isa, &Binary, &mut Sides<'_, T, U>, [IntegerSide<'_, T>; 2], usize, usize);
 
 /// Parameters of its pieces.
 struct BinaryPiece {
@@ -80,31 +84,46 @@ impl BinaryCall<'_, '_> {
         })
     }
 
-    /// Integers in blocks: `put` stores the results of one into the output.
-    fn blocks_of<T: Integer, U: Element>(self, put: fn(&BinaryPiece, &[T], &mut [T], &mut [U])) -> Result<()> {
-        self.region::<T, U>(|work, sides, items| {
-            let (mut left, mut right) = ([T::default(); BLOCK], [T::default(); BLOCK]);
-            for from in items.clone().step_by(BLOCK) {
-                let count = BLOCK.min(items.end - from);
-                work.dims.rows(from, count, |rows, at, len| {
-                    sides.input(0).copy(rows[0], &mut left[at..at + len]);
-                    sides.input(1).copy(rows[1], &mut right[at..at + len]);
+    /// Integers: `put` computes some, from an index on.
+    fn integers_of<T: Integer, U: Element>(self, put: PutIntegers<T, U>) -> Result<()> {
+        let (row, items) = (self.dims.row_len(), elements(self.outputs.desc(0)));
+        if row * size_of::<T>() >= LONG_BYTES || row == items {
+            return self.region::<T, U>(|work, sides, items| {
+                work.dims.rows(items.start, items.len(), |rows, at, len| {
+                    put(work.isa, &work.of, sides, rows.map(IntegerSide::Row), at, len);
                 });
-                put(work, &left[..count], &mut right[..count], sides.slice(from - items.start, count));
+            });
+        }
+        let (whole, repeats) = ([0, 1].map(|n| self.dims.is_whole(n)), [0, 1].map(|n| self.dims.repeats(n)));
+        self.region::<T, U>(|work, sides, items| {
+            let mut gathered = [[T::default(); BLOCK]; 2];
+            // Whole rows, so that each block has the repeated ones at the same places.
+            let at_once = if row <= BLOCK { BLOCK / row * row } else { BLOCK };
+            for from in items.clone().step_by(at_once) {
+                let count = at_once.min(items.end - from);
+                let is_there = |n: usize| whole[n] || repeats[n] && row <= BLOCK && from > items.start;
+                let gathers = [!is_there(0), !is_there(1)];
+                if gathers != [false; 2] {
+                    work.dims.rows(from, count, |rows, at, len| {
+                        for n in (0..2).filter(|&n| gathers[n]) {
+                            sides.input(n).copy(rows[n], &mut gathered[n][at..at + len]);
+                        }
+                    });
+                }
+                let side = |n: usize| match whole[n] {
+                    true => IntegerSide::Row(SourceRow { at: from, stretched: false }),
+                    false => IntegerSide::Gathered(&gathered[n]),
+                };
+                put(work.isa, &work.of, sides, [side(0), side(1)], from - items.start, count);
             }
         })
     }
 
     fn integers<T: Integer>(self) -> Result<()> {
         if self.of.op.compares() {
-            return self.blocks_of::<T, Bool>(|work, a, b, y| {
-                binary::compare_integers(work.isa, work.of.op, a, b, y);
-            });
+            return self.integers_of::<T, Bool>(binary::compare_integers);
         }
-        self.blocks_of::<T, T>(|work, a, b, y| {
-            binary::integers(work.isa, &work.of, a, b);
-            y.copy_from_slice(b);
-        })
+        self.integers_of::<T, T>(binary::integers)
     }
 
     /// 16-bit floats, bools, and f32 in short rows.

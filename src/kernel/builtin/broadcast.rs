@@ -55,6 +55,21 @@ impl<const N: usize> Broadcast<N> {
         self.all[0].size
     }
 
+    /// Whether an operand lies in memory as the output does.
+    pub fn is_whole(&self, n: usize) -> bool {
+        let mut step = 1;
+        self.all[..self.rank].iter().all(|dim| {
+            let follows = dim.strides[n] == step;
+            step *= dim.size;
+            follows
+        })
+    }
+
+    /// Whether all rows of an operand are the same one.
+    pub fn repeats(&self, n: usize) -> bool {
+        self.all[1..self.rank].iter().all(|dim| dim.strides[n] == 0)
+    }
+
     /// Calls `body` for the rows, or parts of rows, that make up `len` elements of the output from `begin` on, with the
     /// positions of the operands, the number of output elements before in this call, and the length of the part.
     pub fn rows(&self, begin: usize, len: usize, mut body: impl FnMut([SourceRow; N], usize, usize)) {

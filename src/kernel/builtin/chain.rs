@@ -20,6 +20,8 @@ const BLOCK: usize = 2048;
 const LEAST_ELEMENTS: usize = 16 << 10;
 /// Most inputs of a chain.
 const MOST_INPUTS: usize = 8;
+/// Most functions of a chain. A pass over memory is little beside so many, and a node's name has one of each.
+const MOST_STEPS: usize = 32;
 
 /// Functions of the first input, each of what the one before it gave; binary ones also of the next input.
 #[derive(Clone, Debug)]
@@ -77,6 +79,7 @@ impl Kernel for Chain {
         match step {
             EpilogueStep::Binary { other: OtherShape::Columns, .. } => return None,
             EpilogueStep::Binary { .. } if self.num_inputs() == MOST_INPUTS => return None,
+            _ if self.steps.len() == MOST_STEPS => return None,
             _ => {}
         }
         let steps = self.steps.iter().copied().chain([step]).collect();

@@ -80,6 +80,11 @@ impl Builtin<Matmul> {
 }
 
 impl Builtin<Matmul> {
+    /// Panels of B, which the host or compile has packed.
+    fn panels<T: 'static>(&self) -> Option<&Panels<T>> {
+        self.weights.as_deref().map(Packed::panels).or_else(|| self.kept())
+    }
+
     /// Products of 16-bit floats of type T with results of type U.
     fn halves<T: Stored, U: Stored>(
         &self,
@@ -94,14 +99,15 @@ impl Builtin<Matmul> {
         let bias = self.bias.then(|| &context.input(self.operands()).read::<U>()[..n]);
         let addend = self.sum.then(|| context.input(self.num_inputs() - 1).read::<U>());
         let a = context.input(0).read::<T>();
-        let b = if self.weights.is_none() { context.input(1).read::<T>() } else { &[] };
+        let panels = self.panels::<T>();
+        let b = if panels.is_none() { context.input(1).read::<T>() } else { &[] };
         let c = MatrixMut::<U>::output(output, plan.count * m, n);
         let operands = |number: usize| {
             let (of_a, of_b) = plan.offsets(number);
             halves::HalvesOperands {
                 a: dense(&a[of_a..], transpose_a, m, k),
-                b: match &self.weights {
-                    Some(weights) => halves::HalvesB::Panels(weights.f32_panels()),
+                b: match panels {
+                    Some(panels) => halves::HalvesB::Panels(panels),
                     None => halves::HalvesB::Matrix(dense(&b[of_b..], transpose_b, k, n)),
                 },
                 bias,
@@ -131,8 +137,8 @@ impl BuiltinOperation for Builtin<Matmul> {
         Some(Arc::new(self.with_operator(operator)))
     }
 
-    /// Panels of a B of f32, if it is one for all products: they are read in one sweep, where rows of B far apart, and
-    /// more so a transposed B, keep the processor from what the memory could give. 16-bit floats would double.
+    /// Panels of B, if it is one for all products: they are read in one sweep, where rows of B far apart, and more so a
+    /// transposed B, keep the processor from what the memory could give.
     fn prepared(
         &self,
         inputs: &[Desc],
@@ -141,16 +147,24 @@ impl BuiltinOperation for Builtin<Matmul> {
     ) -> Result<Option<Self>> {
         let (None, &[_, Some(constant), ..]) = (&self.weights, constants) else { return Ok(None) };
         let b = &inputs[1];
-        if self.element(&inputs[0]) != dtype::F32 || matrices(b) != 1 {
+        if matrices(b) != 1 {
             return Ok(None);
         }
         let (k, n) = sides(b, self.transpose_b);
         let [k, n] = [k, n].map(|side| side as usize);
-        let panels = forms.get(constant, [k, n, self.transpose_b.into()], || {
-            let (rows, columns) = if self.transpose_b { (n, k) } else { (k, n) };
-            Panels::new(Matrix::dense(constant.read(), rows, columns), k, n, self.transpose_b)
-        })?;
-        Ok(Some(self.keeping(panels)))
+        let (rows, columns) = if self.transpose_b { (n, k) } else { (k, n) };
+        let settings = [k, n, self.transpose_b.into()];
+        macro_rules! packed {
+            ($of:ty, $pack:expr) => {{
+                let b = || Matrix::<$of>::dense(constant.read(), rows, columns);
+                self.keeping(forms.get(constant, settings, || $pack(b(), k, n, self.transpose_b))?)
+            }};
+        }
+        Ok(Some(match self.element(&inputs[0]) {
+            dtype::F16 => packed!(F16, Panels::of_halves),
+            dtype::BF16 => packed!(Bf16, Panels::of_halves),
+            _ => packed!(f32, Panels::new),
+        }))
     }
 
     fn scratch_bytes(&self, inputs: &[Desc], output: &Desc) -> usize {
@@ -185,7 +199,7 @@ impl BuiltinOperation for Builtin<Matmul> {
             _ => {}
         }
         let GemmShape { m, n, k, transpose_a, transpose_b } = plan.shape;
-        let panels = self.weights.as_deref().map(Packed::f32_panels).or_else(|| self.kept());
+        let panels = self.panels::<f32>();
         let bias = self.bias.then(|| input(context, self.operands()));
         let addend = self.sum.then(|| input(context, self.num_inputs() - 1));
         let dense = |data, transposed, rows, columns| {

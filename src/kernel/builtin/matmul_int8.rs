@@ -44,7 +44,7 @@ impl Builtin<MatmulInt8> {
             signed_a: inputs[0].dtype == dtype::S8,
             b: dense(b, self.transpose_b, k, n),
             transpose_b: self.transpose_b,
-            packed_b: self.weights.as_ref().map(|weights| weights.s8_panels()),
+            packed_b: self.weights.as_ref().map(|weights| weights.panels()),
             zero_a: self.zero_a,
             zero_b: self.zero_b,
             rule: Rule { alpha: 1.0, beta: 0.0, offset: Offset::Fixed(0) },

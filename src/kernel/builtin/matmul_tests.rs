@@ -1,6 +1,7 @@
 //! Matrix products with leading dimensions, epilogues, and packed weights.
 
-use super::fixture::{WordTensor, check_pools, packed, prepared, refusal, run};
+use super::fixture::{WordTensor, check_pools, packed, pools, prepared, refusal, run};
+use super::fixture_elements::{self, TypedTensor, run_all_on};
 use super::{Builtin, Packed};
 use crate::base::{Desc, dtype};
 use crate::kernel::vector::activation::Activation;
@@ -139,6 +140,52 @@ fn packed_weights_give_the_same_bits() {
             .collect();
         let kernel = with(*plain, packed(&WordTensor::f32(&[n, k], &turned), true));
         assert_eq!(run(&kernel, &inputs).bits(), want.bits(), "{m} x {k} x {n} transposed");
+    }
+}
+
+/// Exact sums of whole numbers, rounded once; B as it is, as a constant, and packed by the host.
+#[test]
+fn products_of_halves_are_the_same_however_b_lies() {
+    let pools = pools();
+    let sizes = [(1, 1, 1), (1, 700, 130), (2, 33, 64), (3, 512, 65), (4, 1030, 200), (5, 20, 17), (8, 600, 48)];
+    for (m, k, n) in sizes.into_iter().chain([(13, 64, 1), (150, 300, 70), (4, 0, 5), (7, 0, 5)]) {
+        for (of, wide, transpose_b) in [dtype::F16, dtype::BF16]
+            .into_iter()
+            .flat_map(|of| [(of, false, false), (of, true, true), (of, false, true)])
+        {
+            let whole = |count: usize, seed: usize| -> Vec<f64> {
+                (0..count).map(|i| ((i * 7919 + seed * 31) % 17) as f64 - 8.0).collect()
+            };
+            let (x, y, bias) = (whole(m * k, 1), whole(k * n, 2), whole(n, 3));
+            let to = if wide { dtype::F32 } else { of };
+            let sum = |i: usize, j: usize| -> f64 {
+                let y = |p: usize| y[if transpose_b { j * k + p } else { p * n + j }];
+                TypedTensor::rounded(to, bias[j] + (0..k).map(|p| x[i * k + p] * y(p)).sum::<f64>())
+            };
+            let want: Vec<f64> = (0..m * n).map(|at| sum(at / n, at % n)).collect();
+            let [b_rows, b_columns] = if transpose_b { [n, k] } else { [k, n] };
+            let tensor = |dtype, dims: &[usize], values: &[f64]| {
+                TypedTensor::new(dtype, &dims.iter().map(|&dim| dim as i64).collect::<Vec<_>>(), values)
+            };
+            let (a, b) = (tensor(of, &[m, k], &x), tensor(of, &[b_rows, b_columns], &y));
+            let bias = tensor(to, &[n], &bias);
+            let matmul = Matmul { bias: true, wide, transpose_b, ..PLAIN };
+            let plain = Builtin::new(matmul);
+            let constant = fixture_elements::prepared(&plain, &[&a, &b, &bias], &[1]).unwrap();
+            let view = b.view();
+            // SAFETY: nothing writes the tensor.
+            let weights = Packed::new(unsafe { view.as_bytes() }, transpose_b).unwrap();
+            let packed = with(Matmul { transpose_b: false, ..matmul }, Arc::new(weights));
+            for pool in [None].into_iter().chain(pools.iter().map(Some)) {
+                let from = |kernel: &Builtin<Matmul>, inputs: &[&TypedTensor]| {
+                    run_all_on(kernel, inputs, pool.map(|(_, pool)| pool)).remove(0).values()
+                };
+                let case = format!("{m} x {k} x {n} of {of}, wide {wide}, transposed {transpose_b}");
+                assert_eq!(from(&plain, &[&a, &b, &bias]), want, "{case}");
+                assert_eq!(from(&constant, &[&a, &b, &bias]), want, "{case}, a constant");
+                assert_eq!(from(&packed, &[&a, &bias]), want, "{case}, packed");
+            }
+        }
     }
 }
 

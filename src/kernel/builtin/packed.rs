@@ -2,13 +2,13 @@
 #![forbid(unsafe_code)]
 
 use crate::base::{Desc, Error, Result, dtype};
-use crate::kernel::vector::convert::{self, Stored};
 use crate::kernel::vector::int8::{self, BytePanels};
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::panels::Panels;
 use crate::kernel::vector::site::Matrix;
-use crate::memory::{Bf16, Bytes, F16, heap};
+use crate::memory::{Bf16, Bytes, F16};
 use crate::ops::PackedShape;
+use std::any::Any;
 
 /// A packed B of a matrix product. Its layout depends on its size and type and the instruction set of the process,
 /// never on a pool; it is immutable.
@@ -22,8 +22,9 @@ pub struct Packed {
 
 #[derive(Debug)]
 enum PackedPanels {
-    /// f32, f16 or bf16, as f32 panels.
-    Floats(Panels),
+    F32(Panels),
+    F16(Panels<F16>),
+    Bf16(Panels<Bf16>),
     S8(BytePanels),
 }
 
@@ -35,12 +36,16 @@ impl Packed {
         let &[rows, columns] = desc.shape() else { return Err(refused(desc)) };
         let [rows, columns] = [rows, columns].map(|side| side as usize);
         let (k, n) = if transposed { (columns, rows) } else { (rows, columns) };
-        let floats =
-            |data: &[f32]| Panels::new(Matrix::dense(data, rows, columns), k, n, transposed).map(PackedPanels::Floats);
         let panels = match desc.dtype {
-            dtype::F32 => floats(tensor.read())?,
-            dtype::F16 => floats(&widened::<F16>(isa, tensor)?)?,
-            dtype::BF16 => floats(&widened::<Bf16>(isa, tensor)?)?,
+            dtype::F32 => {
+                PackedPanels::F32(Panels::new(Matrix::dense(tensor.read(), rows, columns), k, n, transposed)?)
+            }
+            dtype::F16 => {
+                PackedPanels::F16(Panels::of_halves(Matrix::dense(tensor.read(), rows, columns), k, n, transposed)?)
+            }
+            dtype::BF16 => {
+                PackedPanels::Bf16(Panels::of_halves(Matrix::dense(tensor.read(), rows, columns), k, n, transposed)?)
+            }
             dtype::S8 => {
                 let b = Matrix::dense(tensor.read_bytes(), rows, columns);
                 PackedPanels::S8(int8::pack(isa, b, k, n, transposed)?)
@@ -58,35 +63,23 @@ impl Packed {
     /// Size in bytes.
     pub fn bytes(&self) -> usize {
         match &self.panels {
-            PackedPanels::Floats(panels) => panels.bytes(),
+            PackedPanels::F32(panels) => panels.bytes(),
+            PackedPanels::F16(panels) => panels.bytes(),
+            PackedPanels::Bf16(panels) => panels.bytes(),
             PackedPanels::S8(panels) => panels.bytes(),
         }
     }
 
-    /// Panels of packed floats; the maker of a kernel has checked the type.
-    pub(super) fn f32_panels(&self) -> &Panels {
-        match &self.panels {
-            PackedPanels::Floats(panels) => panels,
-            PackedPanels::S8(_) => panic!("packed s8 weights in a product of floats"),
-        }
-    }
-
-    /// Panels of packed s8, likewise.
-    pub(super) fn s8_panels(&self) -> &BytePanels {
-        match &self.panels {
+    /// Panels of this type; the maker of a kernel has checked that of the weights.
+    pub(super) fn panels<P: Any>(&self) -> &P {
+        let panels: &dyn Any = match &self.panels {
+            PackedPanels::F32(panels) => panels,
+            PackedPanels::F16(panels) => panels,
+            PackedPanels::Bf16(panels) => panels,
             PackedPanels::S8(panels) => panels,
-            PackedPanels::Floats(_) => panic!("packed float weights in a product of bytes"),
-        }
+        };
+        panels.downcast_ref().unwrap_or_else(|| panic!("packed weights in a product of another type"))
     }
-}
-
-/// The tensor as floats: panels of 16-bit floats are f32, too.
-fn widened<T: Stored>(isa: Isa, tensor: Bytes<'_>) -> Result<Vec<f32>> {
-    let from = tensor.read::<T>();
-    heap::probe(size_of_val(from) * size_of::<f32>() / size_of::<T>(), "packing weights")?;
-    let mut floats = vec![0.0; from.len()];
-    convert::widen(isa, from, &mut floats);
-    Ok(floats)
 }
 
 fn refused(desc: &Desc) -> Error {

@@ -13,6 +13,8 @@ use crate::threadpool::Span;
 
 /// Block of elements between two conversions.
 const BLOCK: usize = 512;
+/// Elements of the shortest run of one channel that has blocks of its own.
+const SHORT: usize = 64;
 /// Time per element.
 const ELEMENT_NS: f32 = 0.5;
 
@@ -25,6 +27,22 @@ struct ChannelParameters<'a> {
 }
 
 impl ChannelParameters<'_> {
+    /// Elements from index `from` on, at most BLOCK, that are computed at once, and whether the next ones have the same
+    /// parameters. Blocks end with a channel, if it is long, or with a channel's last repetition that fits.
+    fn block(&self, from: usize) -> (usize, bool) {
+        let period = self.len.saturating_mul(self.inner);
+        if self.len == 1 {
+            (BLOCK, true)
+        } else if self.inner >= SHORT {
+            let left = self.inner - from % self.inner;
+            (left.min(BLOCK), left > BLOCK)
+        } else if period <= BLOCK {
+            (BLOCK / period * period, true)
+        } else {
+            (BLOCK, false)
+        }
+    }
+
     /// Fills in scales and zero points for the elements from index `from` on.
     fn fill(&self, isa: Isa, from: usize, scales: &mut [f32], zeros: &mut [f32]) {
         let (mut at, count) = (0, scales.len());
@@ -68,20 +86,22 @@ impl Builtin<Quantize> {
         context.parallel_into(&span, output.shards::<U>(1), |y, claim| {
             let (begin, end) = (claim.begin(), claim.end());
             let (mut floats, mut scales, mut zeros) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
-            let whole = channels.len == 1;
-            for from in (begin..end).step_by(BLOCK) {
-                let count = BLOCK.min(end - from);
-                let (block, scales, zeros) = (&mut floats[..count], &mut scales[..count], &mut zeros[..count]);
-                // With a single channel the first block's values serve all blocks.
-                if !whole || from == begin {
+            let (mut from, mut are_filled) = (begin, false);
+            while from < end {
+                let (most, serves_next) = channels.block(from);
+                let count = most.min(end - from);
+                let (block, scales, zeros) = (&mut floats[..count], &mut scales[..most], &mut zeros[..most]);
+                if !are_filled {
                     channels.fill(isa, from, scales, zeros);
                 }
+                let (scales, zeros) = (&scales[..count], &zeros[..count]);
                 x.convert(isa, from..from + count, block);
                 match self.dequantize {
                     false => affine::quantize(isa, block, scales, zeros),
                     true => affine::dequantize(isa, block, scales, zeros),
                 }
                 convert::narrow(isa, block, &mut y[from - begin..][..count]);
+                (from, are_filled) = (from + count, serves_next);
             }
             Ok(())
         })

@@ -1,12 +1,15 @@
 //! Resizing of images: the nearest elements, or weighted sums of two or four along each axis.
 //!
 //! A claim computes whole rows of the output, some columns at a time, so that what is known of these columns is on the
-//! stack. An interpolated row of x is kept until another one takes its place: an output twice as high needs each once.
+//! stack, with the elements under them as floats. An interpolated row of x is kept until another one takes its place:
+//! an output twice as high needs each once.
 #![forbid(unsafe_code)]
 
 use super::{Builtin, BuiltinOperation, LEAST_NS, elements};
 use crate::base::{Desc, Result, dtype};
-use crate::kernel::vector::convert::{self, Stored};
+use crate::kernel::vector::convert::{self, Numbers, Stored};
+use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::levels::{self, LevelLoop};
 use crate::kernel::{KernelContext, Outputs};
 use crate::memory::{Bf16, F16};
 use crate::ops::Resize;
@@ -15,9 +18,11 @@ use crate::ops::{
     weir_resize_rounding_value as Rounding,
 };
 use crate::threadpool::Span;
+use std::ops::Range;
 
-/// Columns of the output that are computed at once.
+/// Columns of the output that are computed at once, and most elements of a row of x from their first to their last one.
 const COLUMNS: usize = 128;
+const ELEMENTS: usize = 512;
 /// Most elements along an axis that make one.
 const TAPS: usize = 4;
 /// Time per element of the output: copied, and for each tap along both axes.
@@ -63,15 +68,18 @@ impl<'a> ResizeLine<'a> {
     }
 
     /// The place of a result among the elements.
+    #[inline(always)]
     fn place(&self, at: usize) -> f64 {
         (at as f64 + self.offset.0) * self.step.0 / self.step.1 - self.offset.1
     }
 
     /// The element at a whole place, or the one at the edge.
+    #[inline(always)]
     fn clamped(&self, place: f64) -> usize {
         place.clamp(0.0, (self.len - 1) as f64) as usize
     }
 
+    #[inline(always)]
     fn nearest(&self, at: usize) -> usize {
         let place = self.place(at);
         self.clamped(match self.op.rounding {
@@ -83,6 +91,7 @@ impl<'a> ResizeLine<'a> {
     }
 
     /// Number of elements that make one.
+    #[inline(always)]
     fn taps(&self) -> usize {
         match self.op.mode {
             // Each result is its element.
@@ -93,6 +102,7 @@ impl<'a> ResizeLine<'a> {
     }
 
     /// The elements that make a result, and their weights.
+    #[inline(always)]
     fn weights(&self, at: usize) -> ([usize; TAPS], [f32; TAPS]) {
         let (taps, place) = (self.taps(), self.place(at));
         if taps == 1 {
@@ -128,6 +138,7 @@ enum Pattern {
 }
 
 impl Pattern {
+    #[inline(always)]
     fn of(places: &[usize]) -> Pattern {
         let first = places.first().copied().unwrap_or(0);
         let is = |of: fn(usize) -> usize| places.iter().enumerate().all(|(i, &place)| place == first + of(i));
@@ -160,36 +171,10 @@ impl Builtin<Resize> {
     fn nearest<const UNIT: usize>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let (x, output) = (context.input(0), outputs.only());
         let lines = self.lines(x.desc(), output.desc());
-        let (span, [rows, columns], x) =
-            (self.span(&lines, elements(output.desc())), &lines, x.read_bytes().as_chunks::<UNIT>().0);
-        let width = columns.size;
-        context.parallel_into(&span, output.byte_shards(width * UNIT), |out, claim| {
-            let out = out.as_chunks_mut::<UNIT>().0;
-            for first in (0..width).step_by(COLUMNS) {
-                let mut places = [0; COLUMNS];
-                let places = &mut places[..COLUMNS.min(width - first)];
-                places.iter_mut().enumerate().for_each(|(i, place)| *place = columns.nearest(first + i));
-                let (pattern, mut last) = (Pattern::of(places), None);
-                for (i, number) in (claim.begin()..claim.end()).enumerate() {
-                    let source = number / rows.size * rows.len + rows.nearest(number % rows.size);
-                    let (before, y) = out.split_at_mut(i * width);
-                    let y = &mut y[first..][..places.len()];
-                    if last.replace(source) == Some(source) {
-                        y.copy_from_slice(&before[(i - 1) * width + first..][..y.len()]);
-                        continue;
-                    }
-                    let row = &x[source * columns.len..][..columns.len];
-                    match pattern {
-                        Pattern::Run(at) => y.copy_from_slice(&row[at..][..y.len()]),
-                        Pattern::Twice(at) => {
-                            let (pairs, rest) = y.as_chunks_mut::<2>();
-                            pairs.iter_mut().zip(&row[at..]).for_each(|(pair, &x)| *pair = [x, x]);
-                            rest.iter_mut().for_each(|y| *y = row[at + pairs.len()]);
-                        }
-                        Pattern::Any => y.iter_mut().zip(&*places).for_each(|(y, &place)| *y = row[place]),
-                    }
-                }
-            }
+        let (span, x) = (self.span(&lines, elements(output.desc())), x.read_bytes().as_chunks::<UNIT>().0);
+        context.parallel_into(&span, output.byte_shards(lines[1].size * UNIT), |out, claim| {
+            let (rows, out) = (claim.begin()..claim.end(), out.as_chunks_mut::<UNIT>().0);
+            levels::up_to_avx2(self.isa, NearestRows { lines: &lines, x, rows, out });
             Ok(())
         })
     }
@@ -197,35 +182,153 @@ impl Builtin<Resize> {
     fn interpolate<T: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let (x, output) = (context.input(0), outputs.only());
         let lines = self.lines(x.desc(), output.desc());
-        let (span, [rows, columns], x) = (self.span(&lines, elements(output.desc())), &lines, x.read::<T>());
-        let width = columns.size;
-        context.parallel_into(&span, output.shards::<T>(width), |out, claim| {
-            for first in (0..width).step_by(COLUMNS) {
-                let count = COLUMNS.min(width - first);
-                let across = Across::new(columns, first, count);
-                // Rows of x that were interpolated along W, each at its number's remainder: neighbours do not meet.
-                let (mut kept, mut numbers) = ([[0.0; COLUMNS]; TAPS], [usize::MAX; TAPS]);
-                for (number, y) in (claim.begin()..).zip(out.chunks_exact_mut(width)) {
-                    let plane = number / rows.size * rows.len;
-                    let (places, weights) = rows.weights(number % rows.size);
-                    let mut sums = [0.0; COLUMNS];
-                    for (tap, (&place, &weight)) in places.iter().zip(&weights).take(rows.taps()).enumerate() {
-                        let (source, slot) = (plane + place, place % TAPS);
-                        if std::mem::replace(&mut numbers[slot], source) != source {
-                            let row = &x[source * columns.len..][..columns.len];
-                            across.interpolate(self, row, &mut kept[slot]);
-                        }
-                        let sums = sums[..count].iter_mut().zip(&kept[slot]);
-                        match tap {
-                            0 => sums.for_each(|(sum, &x)| *sum = weight * x),
-                            _ => sums.for_each(|(sum, &x)| *sum += weight * x),
-                        }
-                    }
-                    convert::narrow(self.isa, &sums[..count], &mut y[first..][..count]);
-                }
-            }
+        let (span, x) = (self.span(&lines, elements(output.desc())), Numbers::floats::<T>(x));
+        context.parallel_into(&span, output.shards::<T>(lines[1].size), |out, claim| {
+            let (rows, x) = (claim.begin()..claim.end(), &x);
+            levels::up_to_avx2(self.isa, WeightedRows { isa: self.isa, lines: &lines, x, rows, out });
             Ok(())
         })
+    }
+}
+
+/// Rows of the output, counted over all planes: where the plane of each begins in x, and its place in its plane.
+#[inline(always)]
+fn places(line: &ResizeLine<'_>, rows: Range<usize>) -> impl Iterator<Item = (usize, usize)> {
+    let (len, size) = (line.len, line.size);
+    let (mut plane, mut row) = (rows.start / size * len, rows.start % size);
+    rows.map(move |_| {
+        let at = (plane, row);
+        row += 1;
+        if row == size {
+            (plane, row) = (plane + len, 0);
+        }
+        at
+    })
+}
+
+struct NearestRows<'a, const UNIT: usize> {
+    lines: &'a [ResizeLine<'a>; 2],
+    x: &'a [[u8; UNIT]],
+    rows: Range<usize>,
+    out: &'a mut [[u8; UNIT]],
+}
+
+impl<const UNIT: usize> LevelLoop for NearestRows<'_, UNIT> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let NearestRows { lines: [down, across], x, rows, out } = self;
+        let width = across.size;
+        // The rows of a plane lie alike in all of them.
+        let (mut sources, is_known) = ([0; COLUMNS], down.size <= COLUMNS.min(rows.len()));
+        if is_known {
+            sources[..down.size].iter_mut().enumerate().for_each(|(row, source)| *source = down.nearest(row));
+        }
+        for first in (0..width).step_by(COLUMNS) {
+            let mut columns = [0; COLUMNS];
+            let columns = &mut columns[..COLUMNS.min(width - first)];
+            columns.iter_mut().enumerate().for_each(|(i, column)| *column = across.nearest(first + i));
+            let (pattern, mut last) = (Pattern::of(columns), None);
+            for (i, (plane, row)) in places(down, rows.clone()).enumerate() {
+                let source = plane + if is_known { sources[row] } else { down.nearest(row) };
+                let (before, y) = out.split_at_mut(i * width);
+                let y = &mut y[first..][..columns.len()];
+                let row = &x[source * across.len..][..across.len];
+                match pattern {
+                    Pattern::Run(at) => y.copy_from_slice(&row[at..][..y.len()]),
+                    Pattern::Twice(at) => twice(&row[at..], y),
+                    Pattern::Any if last == Some(source) => {
+                        y.copy_from_slice(&before[(i - 1) * width + first..][..y.len()]);
+                    }
+                    Pattern::Any => y.iter_mut().zip(&*columns).for_each(|(y, &column)| *y = row[column]),
+                }
+                last = Some(source);
+            }
+        }
+    }
+}
+
+/// Writes each element twice; the last one perhaps once.
+#[inline(always)]
+fn twice<T: Copy>(x: &[T], y: &mut [T]) {
+    const STEP: usize = 8;
+    let pairs = |x: &[T; STEP]| -> [T; 2 * STEP] { std::array::from_fn(|i| x[i / 2]) };
+    for (x, y) in x.as_chunks::<STEP>().0.iter().zip(y.as_chunks_mut::<{ 2 * STEP }>().0) {
+        *y = pairs(x);
+    }
+    let all = y.len() / 2;
+    if all >= STEP {
+        // The last step has some of the one before once more.
+        let begin = all - STEP;
+        if let (Some(x), Some(y)) = (x[begin..].first_chunk(), y[2 * begin..].first_chunk_mut()) {
+            *y = pairs(x);
+        }
+    } else {
+        y.as_chunks_mut::<2>().0.iter_mut().zip(x).for_each(|(y, &x)| *y = [x; 2]);
+    }
+    if y.len() % 2 == 1 {
+        y[2 * all] = x[all];
+    }
+}
+
+struct WeightedRows<'a, T> {
+    isa: Isa,
+    lines: &'a [ResizeLine<'a>; 2],
+    x: &'a Numbers<'a, f32>,
+    rows: Range<usize>,
+    out: &'a mut [T],
+}
+
+impl<T: Stored> LevelLoop for WeightedRows<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let WeightedRows { isa, lines: [down, across], x, rows, out } = self;
+        let width = across.size;
+        let (mut floats, mut sums, mut first) = ([0.0; ELEMENTS], [0.0; COLUMNS], 0);
+        while first < width {
+            let columns = Across::new(across, first);
+            // Rows of x that were interpolated along W, each at its number's remainder: neighbours do not meet.
+            let (mut kept, mut numbers) = ([[0.0; COLUMNS]; TAPS], [usize::MAX; TAPS]);
+            for ((plane, row), y) in places(down, rows.clone()).zip(out.chunks_exact_mut(width)) {
+                let (places, weights) = down.weights(row);
+                for &place in &places[..down.taps()] {
+                    let (source, slot) = (plane + place, place % TAPS);
+                    if std::mem::replace(&mut numbers[slot], source) != source {
+                        let at = source * across.len;
+                        let under = at + columns.under.start..at + columns.under.end;
+                        columns.interpolate(x.read(isa, under, &mut floats), &mut kept[slot]);
+                    }
+                }
+                let sums = &mut sums[..columns.count];
+                match down.taps() {
+                    1 => weighted::<1>(&places, &weights, &kept, sums),
+                    2 => weighted::<2>(&places, &weights, &kept, sums),
+                    _ => weighted::<TAPS>(&places, &weights, &kept, sums),
+                }
+                convert::narrow(isa, sums, &mut y[first..][..columns.count]);
+            }
+            first += columns.count;
+        }
+    }
+}
+
+/// The sums of some rows that were kept, each times its weight.
+#[inline(always)]
+fn weighted<const COUNT: usize>(
+    places: &[usize; TAPS],
+    weights: &[f32; TAPS],
+    kept: &[[f32; COLUMNS]; TAPS],
+    sums: &mut [f32],
+) {
+    let rows: [&[f32]; COUNT] = std::array::from_fn(|tap| &kept[places[tap] % TAPS][..sums.len()]);
+    for (i, sum) in sums.iter_mut().enumerate() {
+        *sum = weights[0] * rows[0][i];
+        for tap in 1..COUNT {
+            *sum += weights[tap] * rows[tap][i];
+        }
     }
 }
 
@@ -233,30 +336,64 @@ impl Builtin<Resize> {
 struct Across {
     taps: usize,
     count: usize,
+    /// The elements of a row that they are made of.
+    under: Range<usize>,
+    /// Whether each is made of the next two of them.
+    of_pairs: bool,
+    /// Counted from the first of these.
     places: [[usize; COLUMNS]; TAPS],
     weights: [[f32; COLUMNS]; TAPS],
 }
 
 impl Across {
-    fn new(columns: &ResizeLine<'_>, first: usize, count: usize) -> Across {
+    /// The columns from `first` on whose elements fit into a buffer.
+    fn new(columns: &ResizeLine<'_>, first: usize) -> Across {
         let (mut places, mut weights) = ([[0; COLUMNS]; TAPS], [[0.0; COLUMNS]; TAPS]);
-        for i in 0..count {
-            let (of, by) = columns.weights(first + i);
-            for tap in 0..TAPS {
-                (places[tap][i], weights[tap][i]) = (of[tap], by[tap]);
+        let (taps, most) = (columns.taps(), COLUMNS.min(columns.size - first));
+        // Later columns lie further to the right.
+        let begin = columns.weights(first).0[0];
+        let (mut count, mut end) = (0, begin);
+        while count < most {
+            let (of, by) = columns.weights(first + count);
+            let last = of[taps - 1] + 1;
+            if last - begin > ELEMENTS {
+                break;
             }
+            end = last;
+            for tap in 0..taps {
+                (places[tap][count], weights[tap][count]) = (of[tap] - begin, by[tap]);
+            }
+            count += 1;
         }
-        Across { taps: columns.taps(), count, places, weights }
+        let under = begin..end;
+        let is_pair = |i: usize| (places[0][i], places[1][i]) == (2 * i, 2 * i + 1);
+        let of_pairs = taps == 2 && (0..count).all(is_pair);
+        Across { taps, count, under, of_pairs, places, weights }
     }
 
-    fn interpolate<T: Stored>(&self, by: &Builtin<Resize>, row: &[T], sums: &mut [f32; COLUMNS]) {
-        let (mut taken, mut floats) = ([row[0]; COLUMNS], [0.0; COLUMNS]);
-        for tap in 0..self.taps {
-            let taken = &mut taken[..self.count];
-            taken.iter_mut().zip(&self.places[tap]).for_each(|(x, &place)| *x = row[place]);
-            convert::widen(by.isa, taken, &mut floats[..self.count]);
-            for ((sum, &x), &weight) in sums.iter_mut().zip(&floats).zip(&self.weights[tap]) {
-                *sum = if tap == 0 { weight * x } else { *sum + weight * x };
+    #[inline(always)]
+    fn interpolate(&self, x: &[f32], sums: &mut [f32; COLUMNS]) {
+        match self.taps {
+            1 => self.interpolate_of::<1>(x, sums),
+            2 if self.of_pairs => {
+                let weights = self.weights[0].iter().zip(&self.weights[1]);
+                for ((sum, x), (first, second)) in sums[..self.count].iter_mut().zip(x.as_chunks::<2>().0).zip(weights)
+                {
+                    *sum = first * x[0];
+                    *sum += second * x[1];
+                }
+            }
+            2 => self.interpolate_of::<2>(x, sums),
+            _ => self.interpolate_of::<TAPS>(x, sums),
+        }
+    }
+
+    #[inline(always)]
+    fn interpolate_of<const COUNT: usize>(&self, x: &[f32], sums: &mut [f32; COLUMNS]) {
+        for (i, sum) in sums[..self.count].iter_mut().enumerate() {
+            *sum = self.weights[0][i] * x[self.places[0][i]];
+            for tap in 1..COUNT {
+                *sum += self.weights[tap][i] * x[self.places[tap][i]];
             }
         }
     }

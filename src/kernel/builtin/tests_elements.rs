@@ -128,7 +128,7 @@ fn picked<const N: usize>(tensors: [&TypedTensor; N], values: &[Vec<f64>], shape
 
 #[test]
 fn functions_of_two_broadcast_as_defined() {
-    let shapes: [(&[i64], &[i64], &[i64]); 12] = [
+    let shapes: [(&[i64], &[i64], &[i64]); 14] = [
         (&[3, 5, 6, 9], &[3, 5, 6, 9], &[3, 5, 6, 9]),
         (&[5, 3, 2, 9], &[1, 3, 2, 9], &[5, 3, 2, 9]),
         (&[32, 17, 2, 3], &[17, 1, 1], &[32, 17, 2, 3]),
@@ -141,6 +141,8 @@ fn functions_of_two_broadcast_as_defined() {
         (&[1, 2, 1, 3, 1, 2, 1, 3], &[2, 1, 3, 1, 2, 1, 3, 1], &[2, 2, 3, 3, 2, 2, 3, 3]),
         (&[0, 3], &[1, 3], &[0, 3]),
         (&[], &[], &[]),
+        (&[40, 37], &[37], &[40, 37]),
+        (&[60, 1], &[60, 40], &[60, 40]),
     ];
     for op in [
         WEIR_BINARY_ADD,

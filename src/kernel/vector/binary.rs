@@ -3,21 +3,19 @@
 //! As in `eltwise`, a result depends only on its elements, the function and the level. 16-bit floats are computed in
 //! f32; integers have functions of their own, which are exact.
 
+mod integers;
 #[cfg(all(test, not(loom)))]
 mod tests;
+
+pub use integers::{Integer, IntegerSide, compare_integers, integers};
 
 use super::elements::{Sides, SourceRow};
 use super::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::Vector;
-use super::levels::{self, LevelLoop};
 use super::real::Real;
 use crate::base::{Desc, dtype};
-use crate::memory::{Bool, Element};
-use crate::ops::{
-    Binary, weir_binary_op_value as Op, weir_overflow_value as Overflow, weir_rounding_value as Rounding,
-};
-use std::cmp::Ordering;
+use crate::ops::{Binary, weir_binary_op_value as Op, weir_rounding_value as Rounding};
 
 /// A function of two numbers; a truth value is 1 or 0.
 trait Formula {
@@ -56,19 +54,20 @@ formulas! {
     Le: |a, b| N::if_less(a, b, N::splat(1.0), N::if_equal(a, b, N::splat(1.0), N::splat(0.0)));
 }
 
-/// A row of floats to read.
+/// A row of elements to read, or one element for all of a row.
 #[derive(Clone, Copy)]
-struct Floats {
-    data: *const f32,
+struct SideRow<T> {
+    data: *const T,
     stretched: bool,
 }
+
+type Floats = SideRow<f32>;
 
 /// y = op(a, b) for a row of `len` floats from `at` on in y, which may be the memory of an operand that is not
 /// broadcast.
 pub fn row(isa: Isa, of: &Binary, sides: &mut Sides<'_, f32, f32>, rows: &[SourceRow; 2], at: usize, len: usize) {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
-    let floats = |i: usize| Floats { data: sides.input(i).row(rows[i], len), stretched: rows[i].stretched };
-    let (a, b) = (floats(0), floats(1));
+    let [a, b] = [0, 1].map(|i| Floats { data: sides.input(i).row(rows[i], len), stretched: rows[i].stretched });
     let y = sides.address(at, len);
     if len > 0 {
         // SAFETY: `row` and `address` have compared; the level was.
@@ -305,206 +304,5 @@ unsafe fn map_portable<F: Formula>(a: Floats, b: Floats, y: *mut f32, len: usize
         }
         // SAFETY: as above.
         unsafe { std::ptr::copy_nonoverlapping(right.as_ptr(), y.add(at), count) };
-    }
-}
-
-/// A type of integers.
-pub trait Integer: Element + Ord + Default {
-    fn sum(self, other: Self, overflow: Overflow) -> Self;
-    fn difference(self, other: Self, overflow: Overflow) -> Self;
-    fn product(self, other: Self, overflow: Overflow) -> Self;
-    fn quotient(self, divisor: Self, rounding: Rounding, overflow: Overflow) -> Self;
-    /// The remainder of that quotient; 0 for a divisor of 0. It may be below zero, which not every type has.
-    fn remainder(self, divisor: Self, rounding: Rounding, overflow: Overflow) -> Self;
-}
-
-/// The number that rounding adds to a quotient that was rounded toward zero and left `rest`: 1, 0, or -1 in two's
-/// complement.
-macro_rules! correction {
-    ($type:ident, $rest:expr, $divisor:expr, $quotient:expr, $rounding:expr) => {{
-        let (rest, divisor, quotient): ($type, $type, $type) = ($rest, $divisor, $quotient);
-        let is_below = (rest < 0) != (divisor < 0);
-        let down: $type = (0 as $type).wrapping_sub(1);
-        match $rounding {
-            Rounding::WEIR_ROUNDING_ZERO => 0,
-            Rounding::WEIR_ROUNDING_FLOOR => {
-                if rest != 0 && is_below {
-                    down
-                } else {
-                    0
-                }
-            }
-            Rounding::WEIR_ROUNDING_NEAREST => {
-                let (over, under) = (rest.abs_diff(0), divisor.abs_diff(0) - rest.abs_diff(0));
-                let is_farther = over > under || over == under && quotient & 1 != 0;
-                if !is_farther {
-                    0
-                } else if is_below {
-                    down
-                } else {
-                    1
-                }
-            }
-        }
-    }};
-}
-
-macro_rules! integers {
-    ($($type:ident),*) => {$(
-        #[allow(unused_comparisons, reason = "some types have no sign")]
-        impl Integer for $type {
-            #[inline(always)]
-            fn sum(self, other: Self, overflow: Overflow) -> Self {
-                if saturates(overflow) { self.saturating_add(other) } else { self.wrapping_add(other) }
-            }
-            #[inline(always)]
-            fn difference(self, other: Self, overflow: Overflow) -> Self {
-                if saturates(overflow) { self.saturating_sub(other) } else { self.wrapping_sub(other) }
-            }
-            #[inline(always)]
-            fn product(self, other: Self, overflow: Overflow) -> Self {
-                if saturates(overflow) { self.saturating_mul(other) } else { self.wrapping_mul(other) }
-            }
-            #[inline(always)]
-            fn quotient(self, divisor: Self, rounding: Rounding, overflow: Overflow) -> Self {
-                if divisor == 0 {
-                    return match self.cmp(&0) {
-                        Ordering::Greater if saturates(overflow) => $type::MAX,
-                        Ordering::Less if saturates(overflow) => $type::MIN,
-                        _ => 0,
-                    };
-                }
-                match self.overflowing_div(divisor) {
-                    (_, true) if saturates(overflow) => $type::MAX,
-                    (least, true) => least,
-                    (quotient, false) => {
-                        quotient.wrapping_add(correction!($type, self % divisor, divisor, quotient, rounding))
-                    }
-                }
-            }
-            #[inline(always)]
-            fn remainder(self, divisor: Self, rounding: Rounding, overflow: Overflow) -> Self {
-                if divisor == 0 {
-                    return 0;
-                }
-                let (quotient, rest) = (self.wrapping_div(divisor), self.wrapping_rem(divisor));
-                let more = correction!($type, rest, divisor, quotient, rounding);
-                if $type::MIN == 0 && more != 0 && saturates(overflow) {
-                    return 0;
-                }
-                rest.wrapping_sub(more.wrapping_mul(divisor))
-            }
-        }
-    )*};
-}
-
-integers!(i8, u8, i32, i64);
-
-fn saturates(overflow: Overflow) -> bool {
-    overflow == Overflow::WEIR_OVERFLOW_SATURATE
-}
-
-/// b = f(a, b), element by element.
-struct EachInteger<'a, T, F> {
-    a: &'a [T],
-    b: &'a mut [T],
-    f: F,
-}
-
-impl<T: Integer, F: Fn(T, T) -> T> LevelLoop for EachInteger<'_, T, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        self.b.iter_mut().zip(self.a).for_each(|(b, &a)| *b = (self.f)(a, *b));
-    }
-}
-
-/// b = op(a, b) of integers, for slices of the same length; not for functions that compare.
-#[inline(never)]
-pub fn integers<T: Integer>(isa: Isa, of: &Binary, a: &[T], b: &mut [T]) {
-    use Overflow::*;
-    assert_eq!(a.len(), b.len());
-    macro_rules! each {
-        ($f:expr) => {
-            levels::up_to_avx2(isa, EachInteger { a, b, f: $f })
-        };
-    }
-    // A loop for each setting, which the compiler then makes plain.
-    macro_rules! overflowing {
-        ($f:ident) => {
-            match of.overflow {
-                WEIR_OVERFLOW_WRAP => each!(|a: T, b| a.$f(b, WEIR_OVERFLOW_WRAP)),
-                WEIR_OVERFLOW_SATURATE => each!(|a: T, b| a.$f(b, WEIR_OVERFLOW_SATURATE)),
-            }
-        };
-    }
-    // Processors divide integers one by one: neither vectors nor a loop for each setting would gain.
-    macro_rules! divided {
-        ($f:ident) => {
-            EachInteger { a, b, f: |a: T, b| a.$f(b, of.rounding, of.overflow) }.run()
-        };
-    }
-    match of.op {
-        Op::WEIR_BINARY_ADD => overflowing!(sum),
-        Op::WEIR_BINARY_SUB => overflowing!(difference),
-        Op::WEIR_BINARY_MUL => overflowing!(product),
-        Op::WEIR_BINARY_MIN => each!(|a: T, b| a.min(b)),
-        Op::WEIR_BINARY_MAX => each!(|a: T, b| a.max(b)),
-        Op::WEIR_BINARY_DIV => divided!(quotient),
-        Op::WEIR_BINARY_REM => divided!(remainder),
-        Op::WEIR_BINARY_POW
-        | Op::WEIR_BINARY_EQ
-        | Op::WEIR_BINARY_NE
-        | Op::WEIR_BINARY_LT
-        | Op::WEIR_BINARY_LE
-        | Op::WEIR_BINARY_GT
-        | Op::WEIR_BINARY_GE => {
-            unreachable!("{:?} of integers gives no integer", of.op)
-        }
-    }
-}
-
-/// y = f(a, b), element by element.
-struct EachComparison<'a, T, F> {
-    a: &'a [T],
-    b: &'a [T],
-    y: &'a mut [Bool],
-    f: F,
-}
-
-impl<T: Integer, F: Fn(T, T) -> bool> LevelLoop for EachComparison<'_, T, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let pairs = self.a.iter().zip(self.b);
-        self.y.iter_mut().zip(pairs).for_each(|(y, (&a, &b))| *y = Bool(u8::from((self.f)(a, b))));
-    }
-}
-
-/// y = op(a, b) of integers, for a function that compares.
-#[inline(never)]
-pub fn compare_integers<T: Integer>(isa: Isa, op: Op, a: &[T], b: &[T], y: &mut [Bool]) {
-    macro_rules! each {
-        ($f:expr) => {
-            levels::up_to_avx2(isa, EachComparison { a, b, y, f: $f })
-        };
-    }
-    match op {
-        Op::WEIR_BINARY_EQ => each!(|a, b| a == b),
-        Op::WEIR_BINARY_NE => each!(|a, b| a != b),
-        Op::WEIR_BINARY_LT => each!(|a, b| a < b),
-        Op::WEIR_BINARY_LE => each!(|a, b| a <= b),
-        Op::WEIR_BINARY_GT => each!(|a, b| a > b),
-        Op::WEIR_BINARY_GE => each!(|a, b| a >= b),
-        Op::WEIR_BINARY_ADD
-        | Op::WEIR_BINARY_SUB
-        | Op::WEIR_BINARY_MUL
-        | Op::WEIR_BINARY_DIV
-        | Op::WEIR_BINARY_MIN
-        | Op::WEIR_BINARY_MAX
-        | Op::WEIR_BINARY_POW
-        | Op::WEIR_BINARY_REM => unreachable!("{op:?} compares nothing"),
     }
 }

@@ -2,9 +2,12 @@
 //!
 //! C is divided into tiles. A tile is computed on its own: for each K block its parts of A and B are converted to f32,
 //! B in packed panels, in the slot's scratch memory; the f32 micro-kernels accumulate the products there; finally each
-//! row goes through the epilogue and to C, rounded once. Packed weights are f32 panels already.
+//! row goes through the epilogue and to C, rounded once. Packed weights are panels of 16-bit floats, which are
+//! converted in registers (`thin`).
 //!
 //! Determinism: an element is the chain of its products in the order of K, in every tile.
+
+mod thin;
 
 use super::activation::{self, Activation};
 use super::convert::{self, Stored};
@@ -17,19 +20,28 @@ use super::site::{Matrix, MatrixMut, Site, check_scratch};
 use crate::base::Result;
 use crate::threadpool::Span;
 use std::ops::Range;
+use thin::{PanelHalves, ThinHalves};
 
-/// Rows and columns of tiles: the smaller ones are for small products. All are whole micro-tiles of every instruction
-/// set.
-const TILES: [(usize, usize); 4] = [(144, 192), (144, 64), (48, 64), (12, 64)];
+/// Rows and columns of tiles, and the time that is to be in one, in nanoseconds: the first that give so many, or
+/// `MANY`, are taken. Narrow tiles convert A more often, and flat ones B. All are whole micro-tiles of every
+/// instruction set.
+const TILES: [(usize, usize, f32); 3] = [(144, 192, 5e4), (144, 64, 1e5), (48, 64, 5e4)];
+/// For smaller products.
+const FLAT: (usize, usize) = (12, 64);
+/// The time beside that of a product of f32.
+const HALVES: f32 = 1.2;
 /// Enough tiles for any pool.
-const ENOUGH: usize = 64;
+const MANY: f32 = 64.0;
+/// So few read B as it is; and so few that do not convert B are tiles of their own kind.
+const THIN_ROWS: usize = 4;
+const FEW_ROWS: usize = 24;
 
 /// The source of B.
 #[derive(Clone, Copy)]
 pub enum HalvesB<'a, T> {
     /// [K, N], or [N, K] if it is transposed.
     Matrix(Matrix<'a, T>),
-    Panels(&'a Panels),
+    Panels(&'a Panels<T>),
 }
 
 /// The operands of a product: C = activation(A B + bias of the column + addend), added in this order.
@@ -57,10 +69,23 @@ impl HalvesTiling {
     fn new(shape: &GemmShape, count: usize) -> HalvesTiling {
         let (depth, stretches) = stretches(shape.k);
         let number = |(rows, columns): (usize, usize)| shape.m.div_ceil(rows) * shape.n.div_ceil(columns);
-        let enough = ENOUGH.div_ceil(count.max(1));
-        let last = TILES[TILES.len() - 1];
-        let (rows, columns) = TILES.into_iter().find(|&tile| number(tile) >= enough).unwrap_or(last);
+        let cost_ns = HALVES * shape.cost_ns() as f32 * count as f32;
+        let is_enough = |tile, ns: f32| (number(tile) * count) as f32 >= (cost_ns / ns).min(MANY);
+        let mut tiles = TILES.into_iter().map(|(rows, columns, ns)| ((rows, columns), ns));
+        let (rows, columns) = tiles.find(|&(tile, ns)| is_enough(tile, ns)).map_or(FLAT, |(tile, _)| tile);
         HalvesTiling { depth, stretches, rows, columns, down: shape.m.div_ceil(rows), tiles: number((rows, columns)) }
+    }
+
+    /// For few rows that read B where it lies, in long runs.
+    fn few(shape: &GemmShape) -> HalvesTiling {
+        let (depth, stretches) = stretches(shape.k);
+        let columns = shape.n.div_ceil(8).next_multiple_of(64).clamp(192, 1024);
+        HalvesTiling { depth, stretches, rows: shape.m, columns, down: 1, tiles: shape.n.div_ceil(columns) }
+    }
+
+    /// As `floats`: there are no panels.
+    fn floats_in_place(&self) -> [usize; 5] {
+        [0, self.depth * self.rows, 0, self.rows * self.columns, self.columns]
     }
 
     /// Floats of scratch memory: panels of B, rows of A, columns to be transposed, accumulators, a row.
@@ -72,8 +97,16 @@ impl HalvesTiling {
 
 /// Scratch memory that `compute` needs per slot, in bytes.
 pub fn scratch_bytes(shape: &GemmShape, count: usize) -> usize {
-    let cut = HalvesTiling::new(shape, count);
-    cut.floats(&MicroKernels::best()).iter().sum::<usize>() * size_of::<f32>()
+    let micro = MicroKernels::best();
+    let floats = HalvesTiling::new(shape, count).floats(&micro).iter().sum::<usize>();
+    let is_few = shape.m <= FEW_ROWS && multiplies_in_place(&micro, shape);
+    let few = if is_few { HalvesTiling::few(shape).floats_in_place().iter().sum() } else { 0 };
+    floats.max(few) * size_of::<f32>()
+}
+
+/// Whether packed panels, and for at most `THIN_ROWS` the rows of B, are multiplied where they lie.
+fn multiplies_in_place(micro: &MicroKernels, shape: &GemmShape) -> bool {
+    thin::is_there(micro.isa) && !shape.transpose_a
 }
 
 /// Computes `count` products of one shape into `c`, one result below the other.
@@ -84,15 +117,23 @@ pub fn compute<'a, T: Stored, U: Stored>(
     c: MatrixMut<'_, U>,
     site: &dyn Site,
 ) -> Result<()> {
-    let (cut, micro) = (HalvesTiling::new(shape, count), MicroKernels::best());
-    let items = cut.tiles * count;
-    if items == 0 {
+    let (mut cut, micro) = (HalvesTiling::new(shape, count), MicroKernels::best());
+    if cut.tiles * count == 0 {
         return Ok(());
     }
-    check_scratch(site, cut.floats(&micro).iter().sum::<usize>() * size_of::<f32>());
-    let cost_ns = 1.2 * shape.cost_ns() as f32 / cut.tiles as f32;
+    let is_in_place = multiplies_in_place(&micro, shape)
+        && match operands(0).b {
+            HalvesB::Matrix(_) => !shape.transpose_b && shape.m <= THIN_ROWS,
+            HalvesB::Panels(_) => true,
+        };
+    if is_in_place && shape.m <= FEW_ROWS {
+        cut = HalvesTiling::few(shape);
+    }
+    let items = cut.tiles * count;
+    let floats = if is_in_place { cut.floats_in_place() } else { cut.floats(&micro) };
+    check_scratch(site, floats.iter().sum::<usize>() * size_of::<f32>());
+    let cost_ns = HALVES * shape.cost_ns() as f32 / cut.tiles as f32;
     site.parallel_for(&Span { items, cost_ns, ..Span::default() }, &|claim| {
-        let floats = cut.floats(&micro);
         // SAFETY: the slot's memory, which is as large as `scratch_bytes` requested; no other claim has this slot.
         let room = unsafe { std::slice::from_raw_parts_mut(site.scratch(claim.slot()).cast(), floats.iter().sum()) };
         let mut room = HalvesScratch::new(room, floats);
@@ -106,7 +147,7 @@ pub fn compute<'a, T: Stored, U: Stored>(
             let (down, across) = (tile % cut.down * cut.rows, tile / cut.down * cut.columns);
             let rows = down..shape.m.min(down + cut.rows);
             let columns = across..shape.n.min(across + cut.columns);
-            let tile = HalvesTile { shape, cut: &cut, micro: &micro, operands, c, rows, columns };
+            let tile = HalvesTile { shape, cut: &cut, is_in_place, micro: &micro, operands, c, rows, columns };
             // SAFETY: the operands fit; no other claim has the tile.
             unsafe { tile.compute(&mut room) };
         }
@@ -149,6 +190,7 @@ impl<'r> HalvesScratch<'r> {
 struct HalvesTile<'p, 'a, T, U> {
     shape: &'p GemmShape,
     cut: &'p HalvesTiling,
+    is_in_place: bool,
     micro: &'p MicroKernels,
     operands: HalvesOperands<'a, T, U>,
     c: MatrixMut<'a, U>,
@@ -166,9 +208,22 @@ impl<T: Stored, U: Stored> HalvesTile<'_, '_, T, U> {
         for number in 0..stretches {
             let begin = number * depth;
             let depth = begin..self.shape.k.min(begin + depth);
-            if let HalvesB::Matrix(b) = self.operands.b {
-                for (panel, to) in panels().zip(room.b.chunks_exact_mut((self.cut.depth * width).max(1))) {
-                    self.pack_b(&b, &depth, &panel, room.turned, to);
+            if self.is_in_place {
+                self.widen_a(&depth, room.a);
+                if number == 0 {
+                    room.sums.fill(0.0);
+                }
+                // SAFETY: the level is supported, and B has these rows and columns.
+                unsafe { self.add_thin(depth, room.a, room.sums) };
+                continue;
+            }
+            for (panel, to) in panels().zip(room.b.chunks_exact_mut((self.cut.depth * width).max(1))) {
+                match self.operands.b {
+                    HalvesB::Matrix(b) => self.pack_b(&b, &depth, &panel, room.turned, to),
+                    HalvesB::Panels(panels) => {
+                        let panel = panels.panels(begin, depth.len(), panel);
+                        convert::widen(self.micro.isa, panel, &mut to[..panel.len()]);
+                    }
                 }
             }
             self.widen_a(&depth, room.a);
@@ -185,10 +240,7 @@ impl<T: Stored, U: Stored> HalvesTile<'_, '_, T, U> {
                 let data = room.a.as_ptr().wrapping_add(offset);
                 let a = Strided { data, depth: steps.0, across: steps.1 };
                 for (index, panel) in panels().enumerate() {
-                    let data = match self.operands.b {
-                        HalvesB::Matrix(_) => room.b.as_ptr().wrapping_add(index * self.cut.depth * width),
-                        HalvesB::Panels(panels) => panels.at(begin, depth.len(), panel.start),
-                    };
+                    let data = room.b.as_ptr().wrapping_add(index * self.cut.depth * width);
                     let b = Strided { data, depth: width, across: 1 };
                     let c = room.sums[at * stride + panel.start - self.columns.start..].as_mut_ptr();
                     let (rows, columns, depth, from) = (count, panel.len(), depth.len(), From::Panel);
@@ -204,6 +256,24 @@ impl<T: Stored, U: Stored> HalvesTile<'_, '_, T, U> {
             let sums = &mut room.sums[(row - self.rows.start) * stride..][..self.columns.len()];
             // SAFETY: passed on.
             unsafe { self.finish(row, sums, room.row) };
+        }
+    }
+
+    /// Adds the products of the tile's few rows with a part of B, where that lies.
+    ///
+    /// # Safety
+    /// The level has this, and B the shape.
+    unsafe fn add_thin(&self, depth: Range<usize>, a: &[f32], sums: &mut [f32]) {
+        let (isa, rows, pitch, columns) = (self.micro.isa, self.rows.len(), self.cut.columns, self.columns.clone());
+        // SAFETY: passed on.
+        unsafe {
+            match self.operands.b {
+                HalvesB::Matrix(b) => thin::add(isa, ThinHalves { rows, a, b, depth, columns, sums, pitch }),
+                HalvesB::Panels(panels) => {
+                    let (b, depth) = (panels.panels(depth.start, depth.len(), columns), depth.len());
+                    thin::add_panels(isa, self.micro.width, PanelHalves { rows, a, b, depth, sums, pitch });
+                }
+            }
         }
     }
 

@@ -37,9 +37,9 @@ pub trait Vector: SimdNumber {
     const LANES: usize;
 
     unsafe fn load(from: *const f32) -> Self;
-    /// `count` floats, at most LANES; -inf in the other lanes.
+    /// `count` floats, at most LANES; 1 in the other lanes, of which no function raises a floating-point exception.
     unsafe fn load_part(from: *const f32, count: usize) -> Self;
-    /// As `load_part`, with 0 in the other lanes.
+    /// As `load_part`, with 0 there.
     unsafe fn load_first(from: *const f32, count: usize) -> Self;
     unsafe fn store(self, to: *mut f32);
     /// Stores the first `count` lanes.
@@ -180,7 +180,7 @@ mod sse2 {
         methods! {
             fn load(from: *const f32) -> V { _mm_loadu_ps(from) }
             fn load_part(from: *const f32, count: usize) -> V {
-                std::mem::transmute(super::first_of(from, count, f32::NEG_INFINITY))
+                std::mem::transmute(super::first_of(from, count, 1.0))
             }
             fn load_first(from: *const f32, count: usize) -> V {
                 if count == Self::LANES {
@@ -295,7 +295,7 @@ pub mod four {
         #[inline(always)]
         unsafe fn load_part(from: *const f32, count: usize) -> Four {
             // SAFETY: as demanded of the caller.
-            Four(unsafe { super::first_of(from, count, f32::NEG_INFINITY) })
+            Four(unsafe { super::first_of(from, count, 1.0) })
         }
         #[inline(always)]
         unsafe fn load_first(from: *const f32, count: usize) -> Four {
@@ -416,7 +416,7 @@ mod avx2 {
             fn load(from: *const f32) -> V { _mm256_loadu_ps(from) }
             fn load_part(from: *const f32, count: usize) -> V {
                 _mm256_blendv_ps(
-                    _mm256_set1_ps(f32::NEG_INFINITY),
+                    _mm256_set1_ps(1.0),
                     _mm256_maskload_ps(from, first(count)),
                     _mm256_castsi256_ps(first(count)),
                 )

@@ -10,7 +10,8 @@
 //! - `eltwise`: unary elementwise functions, in place or not; `elements`: access that allows in place; `functions`:
 //!   exponentials, logarithms and the like; `real`: register operations for these.
 //! - `softmax`: a few passes along rows, or along a stripe of neighbouring columns.
-//! - `softmax_halves`: softmax of f16 and bf16; `norm`: normalisation.
+//! - `softmax_short`: short rows side by side; `softmax_terms`: what both have in common; `softmax_halves`: softmax of
+//!   f16 and bf16; `norm`: normalisation.
 //! - `dots`: the product of a few rows with weights that lie along K; `panels`: weights packed once.
 //! - `finish`: the epilogue of a product; `activation`: sigmoid, tanh and others for it.
 //! - `conv`, `pooling`: windows over images and signals; `strip`: the image under a few windows; `sliding`: registers
@@ -50,7 +51,7 @@ mod held;
 pub mod int8;
 pub mod isa;
 mod lanes;
-mod levels;
+pub mod levels;
 pub mod micro;
 pub mod movement;
 pub mod nms;
@@ -70,6 +71,9 @@ pub mod site;
 mod sliding;
 pub mod softmax;
 pub mod softmax_halves;
+#[cfg(target_arch = "x86_64")]
+mod softmax_short;
+mod softmax_terms;
 pub mod standalone;
 mod step;
 mod strip;

@@ -1,23 +1,107 @@
-//! A matrix B packed once into the panels that the f32 micro-kernels read, for any number of products.
+//! A matrix B packed once into the panels that the f32 micro-kernels read, for any number of products; one of 16-bit
+//! floats stays what it is.
 //!
 //! K block after K block, and in it panel after panel as wide as a micro-kernel. The layout depends on K, N and the
 //! instruction set, not on the blocks and division of a product. A single column is stored once more, densely, behind
 //! the panels (`column`).
 
+use super::convert::Stored;
 use super::micro::MicroKernels;
 use super::pack::{self, stretches};
 use super::site::Matrix;
 use crate::base::{Error, Result};
 use crate::memory::AlignedBuffer;
+use std::marker::PhantomData;
+use std::ops::Range;
 
-/// A packed B.
+/// A packed B, of f32 or of 16-bit floats, which are converted when a panel is read.
 #[derive(Debug)]
-pub struct Panels {
+pub struct Panels<T = f32> {
     memory: AlignedBuffer,
     k: usize,
     n: usize,
     /// Columns of a panel.
     width: usize,
+    of: PhantomData<T>,
+}
+
+impl<T: Copy> Panels<T> {
+    /// Memory of zeros for the panels, and `behind` them for another row and column each. `pack` writes a panel, of a K
+    /// block and of so many columns from one on.
+    fn filled(
+        width: usize,
+        (k, n): (usize, usize),
+        behind: usize,
+        mut pack: impl FnMut(Range<usize>, usize, usize, *mut T),
+    ) -> Result<Panels<T>> {
+        let bytes = n
+            .checked_next_multiple_of(width)
+            .and_then(|columns| columns.checked_add(behind)?.checked_mul(k)?.checked_mul(size_of::<T>()))
+            .filter(|&bytes| bytes <= isize::MAX as usize)
+            .ok_or_else(|| Error::out_of_range(format!("{k} x {n} packed weights are larger than memory can hold")))?;
+        let memory = AlignedBuffer::zeroed(bytes, "packed weights")?;
+        let panels = Self { memory, k, n, width, of: PhantomData };
+        let (depth, count) = stretches(k);
+        for begin in (0..count).map(|number| number * depth) {
+            let depth = depth.min(k - begin);
+            for first in (0..n).step_by(width) {
+                pack(begin..begin + depth, first, width.min(n - first), panels.at(begin, depth, first).cast_mut());
+            }
+        }
+        Ok(panels)
+    }
+
+    /// Whether it is a packed `k` x `n` in panels of `width`.
+    pub fn holds(&self, k: usize, n: usize, width: usize) -> bool {
+        (self.k, self.n, self.width) == (k, n, width)
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.memory.bytes()
+    }
+
+    /// The panel with column `first`, of the K block from row `begin` on.
+    pub(super) fn at(&self, begin: usize, depth: usize, first: usize) -> *const T {
+        let padded = self.n.next_multiple_of(self.width);
+        self.memory.data().cast::<T>().wrapping_add(begin * padded + first * depth).cast_const()
+    }
+}
+
+impl<T: Stored> Panels<T> {
+    /// Packs a B of 16-bit floats, which is [K, N], or [N, K] if it is transposed.
+    pub fn of_halves(b: Matrix<'_, T>, k: usize, n: usize, transposed: bool) -> Result<Panels<T>> {
+        assert!(b.holds(k, n, transposed));
+        let width = MicroKernels::best().width;
+        Self::filled(width, (k, n), 0, |depth, first, columns, panel| {
+            // SAFETY: rows of a panel, in memory that is ours alone.
+            let row = |at: usize| unsafe { std::slice::from_raw_parts_mut(panel.add(at * width), width) };
+            match transposed {
+                false => {
+                    for (at, k) in depth.enumerate() {
+                        row(at)[..columns].copy_from_slice(&b.row(k)[first..first + columns]);
+                    }
+                }
+                true => {
+                    for j in 0..columns {
+                        let column = &b.row(first + j)[depth.clone()];
+                        column.iter().enumerate().for_each(|(at, &x)| row(at)[j] = x);
+                    }
+                }
+            }
+        })
+    }
+
+    /// The panels with these columns, of the K block from row `begin` on, one after the other; each row of them is as
+    /// wide as a panel.
+    pub fn panels(&self, begin: usize, depth: usize, columns: Range<usize>) -> &[T] {
+        assert!(begin + depth <= self.k && columns.start.is_multiple_of(self.width) && columns.end <= self.n);
+        // SAFETY: panels that lie in the memory, which is written once, when they are packed.
+        unsafe {
+            let from = self.at(begin, depth, columns.start);
+            std::slice::from_raw_parts(from, depth * columns.len().next_multiple_of(self.width))
+        }
+    }
 }
 
 impl Panels {
@@ -35,30 +119,18 @@ impl Panels {
     ) -> Result<Panels> {
         assert!(b.holds(k, n, transposed));
         let width = micro.width;
-        let bytes = n
-            .checked_next_multiple_of(width)
-            .and_then(|columns| columns.checked_add((n == 1) as usize)?.checked_mul(k)?.checked_mul(size_of::<f32>()))
-            .filter(|&bytes| bytes <= isize::MAX as usize)
-            .ok_or_else(|| Error::out_of_range(format!("{k} x {n} packed weights are larger than memory can hold")))?;
-        let panels = Panels { memory: AlignedBuffer::zeroed(bytes, "packed weights")?, k, n, width };
-        let (depth, count) = stretches(k);
-        for begin in (0..count).map(|number| number * depth) {
-            let depth = depth.min(k - begin);
-            for first in (0..n).step_by(width) {
-                let columns = width.min(n - first);
-                let size = (depth, columns, columns);
-                // SAFETY: K block and columns are inside B; the panel is inside the memory, which has a multiple of its
-                // width for every row of B.
-                unsafe {
-                    let panel = panels.at(begin, depth, first).cast_mut();
-                    if transposed {
-                        pack::columns(micro.isa, b.at(first, begin), b.stride(), size, panel, width);
-                    } else {
-                        pack::rows(b.at(begin, first), b.stride(), size, panel, width);
-                    }
+        let behind = usize::from(n == 1);
+        let panels = Self::filled(width, (k, n), behind, |depth, first, columns, panel| {
+            let size = (depth.len(), columns, columns);
+            // SAFETY: K block and columns are inside B; the panel is inside the memory, which has a multiple of its
+            // width for every row of B.
+            unsafe {
+                match transposed {
+                    true => pack::columns(micro.isa, b.at(first, depth.start), b.stride(), size, panel, width),
+                    false => pack::rows(b.at(depth.start, first), b.stride(), size, panel, width),
                 }
             }
-        }
+        })?;
         if n == 1 {
             let column = panels.memory.data().cast::<f32>().wrapping_add(k * width);
             for at in 0..k {
@@ -74,22 +146,6 @@ impl Panels {
         let data = self.memory.data().cast::<f32>().wrapping_add(self.k * self.width);
         // SAFETY: K elements that were written when the column was packed, and are never written again.
         (self.n == 1).then(|| unsafe { Matrix::new(data, 1, self.k, self.k) })
-    }
-
-    /// Whether it is a packed `k` x `n` in panels of `width`.
-    pub fn holds(&self, k: usize, n: usize, width: usize) -> bool {
-        (self.k, self.n, self.width) == (k, n, width)
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        self.memory.bytes()
-    }
-
-    /// The panel with column `first`, of the K block from row `begin` on.
-    pub(super) fn at(&self, begin: usize, depth: usize, first: usize) -> *const f32 {
-        let padded = self.n.next_multiple_of(self.width);
-        self.memory.data().cast::<f32>().wrapping_add(begin * padded + first * depth).cast_const()
     }
 }
 

@@ -52,15 +52,16 @@ pub fn compute(
     site: &dyn Site,
 ) -> Result<()> {
     let PoolingShape { rows, columns, .. } = *shape;
-    let divisor = |row: usize, column: usize| match pooling {
-        PoolingOp::WEIR_POOLING_AVERAGE => (rows.taps * columns.taps) as f32,
-        _ => (rows.count(row) * columns.count(column)).max(1) as f32,
+    let counts = |axis: &Axis, window: usize| match pooling {
+        PoolingOp::WEIR_POOLING_AVERAGE => axis.taps as f32,
+        _ => axis.count(window).max(1) as f32,
     };
+    let (of_row, of_column) = (|row| counts(&rows, row), |column| counts(&columns, column));
     let is_max = pooling == PoolingOp::WEIR_POOLING_MAX;
     let first = if is_max { f32::NEG_INFINITY } else { 0.0 };
-    let divisor: Option<&(dyn Fn(usize, usize) -> f32 + Sync)> = if is_max { None } else { Some(&divisor) };
     let filters = Filters { count: 1, weights: &[], first: &[], otherwise: first };
-    let ends = WindowEnds { filters, divisor, bounds: None, finish: &|_, _| {} };
+    let ends =
+        WindowEnds { filters, divisors: (!is_max).then_some([&of_row, &of_column]), bounds: None, finish: &|_, _| {} };
     match is_max {
         true => shape.sliding().compute::<Greatest>(isa, x, &ends, out, cost_ns, site),
         false => shape.sliding().compute::<Added>(isa, x, &ends, out, cost_ns, site),
@@ -175,6 +176,17 @@ mod tests {
             (axis(90, 3, 1, 1, (0, 2)), axis(100, 3, 1, 1, (5, 5))),
             (Axis::ONE, axis(500, 5, 1, 2, (4, 2))),
             (axis(70, 2, 1, 3, (0, 1)), axis(5, 1, 2, 1, (0, 0))),
+            (axis(20, 5, 1, 1, (2, 2)), axis(20, 5, 1, 1, (2, 2))),
+            (axis(13, 5, 1, 1, (0, 4)), axis(75, 5, 1, 1, (4, 1))),
+            (axis(20, 5, 1, 1, (2, 2)), axis(20, 6, 1, 1, (2, 2))),
+            (axis(13, 13, 1, 1, (6, 6)), axis(13, 13, 1, 1, (6, 6))),
+            (axis(5, 9, 1, 1, (4, 8)), axis(3, 13, 1, 1, (12, 4))),
+            (axis(30, 6, 1, 2, (0, 3)), axis(40, 7, 1, 3, (9, 0))),
+            (axis(30, 4, 4, 1, (0, 0)), axis(61, 4, 4, 1, (0, 3))),
+            (axis(17, 7, 2, 1, (3, 3)), axis(90, 6, 2, 1, (1, 2))),
+            (axis(9, 4, 1, 5, (15, 15)), axis(6, 1, 1, 1, (0, 0))),
+            (axis(120, 5, 1, 1, (2, 2)), axis(130, 9, 1, 1, (4, 4))),
+            (Axis::ONE, axis(20000, 17, 1, 1, (8, 8))),
         ];
         for (rows, columns) in shapes {
             let shape = PoolingShape { planes: 2, rows, columns };
@@ -201,6 +213,40 @@ mod tests {
                             assert!(same, "{isa:?} {pooling:?} {shape:?} {i}: {got} for {want}");
                         }
                     }
+                }
+            }
+        }
+    }
+
+    /// As if the elements were taken in the order of rows and columns: the last one of equals, the first NaN.
+    #[test]
+    fn the_greatest_zero_and_the_nan_are_those_of_the_order() {
+        let chain = |most: f32, x: f32| if most.is_nan() || most > x { most } else { x };
+        for (taps, height, width) in [(2, 9, 20), (3, 9, 33), (5, 20, 20), (7, 30, 9), (9, 13, 40), (13, 13, 13)] {
+            let [rows, columns] = [height, width].map(|input| axis(input, taps, 1, 1, (taps / 2, taps / 2)));
+            let shape = PoolingShape { planes: 1, rows, columns };
+            let mut x: Vec<f32> = (0..height * width).map(|i| [0.0, -0.0, -1.0][i * i * 7919 % 101 % 3]).collect();
+            for with_nan in [false, true] {
+                if with_nan {
+                    for (number, at) in [height * width / 3, height * width / 3 + width + 1].into_iter().enumerate() {
+                        x[at] = f32::from_bits(f32::NAN.to_bits() + 1 + number as u32);
+                    }
+                }
+                let mut want = Vec::new();
+                for (row, column) in (0..rows.output).flat_map(|row| (0..columns.output).map(move |c| (row, c))) {
+                    let taps = (0..taps * taps).map(|tap| (tap / taps, tap % taps));
+                    let elements = taps.filter_map(|(down, across)| {
+                        Some(x[rows.element(row, down)? * width + columns.element(column, across)?])
+                    });
+                    want.push(elements.fold(f32::NEG_INFINITY, chain).to_bits());
+                }
+                for isa in Isa::available() {
+                    let mut got = vec![0.0; want.len()];
+                    let call = StandaloneCall::new(None, 1000, shape.scratch_bytes()).unwrap();
+                    let out = MatrixMut::dense(&mut got, 1, want.len());
+                    compute(isa, PoolingOp::WEIR_POOLING_MAX, &shape, &x, out, 1000, &call).unwrap();
+                    let got: Vec<_> = got.into_iter().map(f32::to_bits).collect();
+                    assert_eq!(got, want, "{isa:?} {shape:?}");
                 }
             }
         }

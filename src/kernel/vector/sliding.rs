@@ -2,27 +2,32 @@
 //! few filters in a group.
 //!
 //! A piece of the region is some rows of the output. The frequent windows are read from the image in place
-//! (`in_place`). For the others a piece copies what lies under its rows into a strip (`strip`).
+//! (`in_place`). For the others a piece copies what lies under its rows into a strip (`strip`), for the windows of a
+//! plane (`plane`), or for greatest elements, row by row first (`separate`).
 //!
 //! Determinism: an element is one chain over the channels and taps in order, whatever the tile.
 
 mod combine;
 mod filters;
 mod in_place;
+mod plane;
 mod rows;
+mod separate;
 mod source;
 
 use super::isa::Isa;
-use super::lanes::{Baseline, Vector};
 use super::levels::{self, LevelLoop};
 use super::site::{MatrixMut, Site, check_scratch};
-use super::strip::Strip;
-use super::window::Axis;
+use super::strip::{PieceRows, Strip};
+use super::window::{Axis, EdgeMode};
 use crate::base::Result;
 use crate::threadpool::Span;
+use combine::Combine;
 pub use combine::{Added, Greatest, Weighted};
-use combine::{Combine, within};
 pub use filters::Filters;
+use plane::PlaneWindows;
+use separate::SeparateWindows;
+use std::ops::Range;
 
 /// Windows of a piece, and floats of its strip unless one row has more.
 const WINDOWS: usize = 4096;
@@ -30,12 +35,15 @@ const STRIP: usize = 16 << 10;
 /// Floats of the strips of small images, which are filled together: what was just stored in pieces is not yet read as
 /// one.
 const TOGETHER: usize = 4 << 10;
-/// Divisors behind those of a plane that may be read, as a part of a register.
+/// Divisors behind those of the columns that may be read, as a part of a register.
 const BEHIND: usize = 16;
 
+/// Divides the elements of some rows by the products of their row's divisor and their columns'.
 struct Divide<'a> {
     run: &'a mut [f32],
-    by: &'a [f32],
+    first: usize,
+    of_row: &'a (dyn Fn(usize) -> f32 + Sync),
+    columns: &'a [f32],
 }
 
 impl LevelLoop for Divide<'_> {
@@ -43,7 +51,10 @@ impl LevelLoop for Divide<'_> {
 
     #[inline(always)]
     fn run(self) {
-        self.run.iter_mut().zip(self.by).for_each(|(x, by)| *x /= by);
+        for (row, run) in (self.first..).zip(self.run.chunks_exact_mut(self.columns.len())) {
+            let by = (self.of_row)(row);
+            run.iter_mut().zip(self.columns).for_each(|(x, column)| *x /= column * by);
+        }
     }
 }
 
@@ -57,11 +68,14 @@ pub struct Sliding {
     pub columns: Axis,
 }
 
+/// The divisors of rows, and those of columns.
+type Divisors<'a> = [&'a (dyn Fn(usize) -> f32 + Sync); 2];
+
 /// How windows begin and end.
 pub struct WindowEnds<'a> {
     pub filters: Filters<'a>,
-    /// The number by which the element at a row and a column of a plane is divided.
-    pub divisor: Option<&'a (dyn Fn(usize, usize) -> f32 + Sync)>,
+    /// The numbers of a row and of a column of a plane, by whose product the element there is divided.
+    pub divisors: Option<Divisors<'a>>,
     /// The least and the greatest result of a combination with weights. NaN stays.
     pub bounds: Option<[f32; 2]>,
     /// Completes a run of the output, which begins at this element.
@@ -69,26 +83,38 @@ pub struct WindowEnds<'a> {
 }
 
 impl Sliding {
-    /// The rows of the output in a piece, and its strip.
-    fn strip(&self) -> (usize, Strip) {
+    fn strip(&self) -> Strip {
         Strip::of_piece(self.rows, self.columns, self.channels, WINDOWS, STRIP)
     }
 
-    /// Floats of the places of the taps, of a piece's divisors, and of a strip, and how many strips are filled
-    /// together.
-    fn floats(&self, rows: usize, strip: &Strip) -> [usize; 4] {
+    /// Floats of the places of the taps, of the divisors of a piece's columns, of what is made of a strip's rows, and
+    /// of a strip, and how many strips are filled together.
+    fn floats<C: Combine>(&self, strip: &Strip) -> [usize; 5] {
         let taps = self.rows.taps * self.columns.taps * size_of::<usize>() / size_of::<f32>();
         let floats = strip.floats(self.channels);
-        [taps.next_multiple_of(16), rows * strip.columns, floats, (TOGETHER / floats).max(1)]
+        let folded = if C::IN_ANY_ORDER { floats } else { 0 };
+        [taps.next_multiple_of(16), strip.columns, folded, floats, (TOGETHER / floats).max(1)]
+    }
+
+    /// The elements of a plane under the rows of a piece.
+    fn under(&self, rows: PieceRows) -> Range<usize> {
+        let Axis { input, taps, stride, dilation, before, .. } = self.rows;
+        let last = rows.at(rows.count - 1) * stride + (taps - 1) * dilation;
+        let lines = match self.rows.edge {
+            EdgeMode::Zero => {
+                (rows.first * stride).saturating_sub(before).min(input)..(last + 1).saturating_sub(before).min(input)
+            }
+            EdgeMode::Reflect => 0..input,
+        };
+        lines.start * self.columns.input..lines.end * self.columns.input
     }
 
     /// Scratch memory that `compute` needs per slot, in bytes.
     pub fn scratch_bytes<C: Combine>(&self) -> usize {
         let suits = in_place::suits::<C>(self.channels, &self.rows, &self.columns);
-        let in_place = if suits { self.rows_in_place() * self.columns.output + BEHIND } else { 0 };
-        let (rows, strip) = self.strip();
-        let [taps, divisors, strip, together] = self.floats(rows, &strip);
-        (taps + divisors + strip * together).max(in_place) * size_of::<f32>()
+        let in_place = if suits { self.columns.output + BEHIND + self.rows_in_place() } else { 0 };
+        let [taps, divisors, folded, strip, together] = self.floats::<C>(&self.strip());
+        (taps + divisors + folded + strip * together).max(in_place) * size_of::<f32>()
     }
 
     /// Computes all windows of `x` into `out`, a plane after the other, at this cost on one thread.
@@ -107,19 +133,18 @@ impl Sliding {
         assert!(x.len() == self.images * self.channels * plane, "{self:?}");
         assert!(out.holds(self.images * self.filters, height * width), "{self:?}");
         let depth = if C::WEIGHTS { self.channels * self.rows.taps * self.columns.taps } else { 0 };
+        assert!(C::WEIGHTS || (self.channels, self.filters) == (1, 1), "{self:?}");
         let Filters { count, weights, first, .. } = ends.filters;
         assert!(weights.len() == count * depth && [0, count].contains(&first.len()), "{self:?}");
         // A weight that is not finite makes a NaN of padding, which is then multiplied.
-        if in_place::is_on(isa)
-            && in_place::suits::<C>(self.channels, &self.rows, &self.columns)
-            && levels::on(isa, in_place::AreFinite { x: ends.filters.weights })
-        {
+        let are_finite = levels::on(isa, in_place::AreFinite { x: ends.filters.weights });
+        if in_place::is_on(isa) && in_place::suits::<C>(self.channels, &self.rows, &self.columns) && are_finite {
             return self.compute_in_place::<C>(isa, x, ends, out, cost_ns, site);
         }
-        let (at_once, strip) = self.strip();
-        let (down, across) = (height.div_ceil(at_once), width.div_ceil(strip.columns));
-        let items = self.images * down * across;
-        let [of_taps, of_divisors, of_strip, together] = self.floats(at_once, &strip);
+        let strip = self.strip();
+        let pieces = strip.pieces();
+        let items = self.images * pieces;
+        let [of_taps, of_divisors, of_folded, of_strip, together] = self.floats::<C>(&strip);
         check_scratch(site, self.scratch_bytes::<C>());
         let span = Span { items, cost_ns: cost_ns as f32 / items.max(1) as f32, ..Span::default() };
         site.parallel_for(&span, &|claim| {
@@ -128,79 +153,107 @@ impl Sliding {
             // place, and exclusive to this claim.
             let (taps, floats) = unsafe {
                 let taps = std::slice::from_raw_parts_mut(memory.cast::<usize>(), self.rows.taps * self.columns.taps);
-                let floats = of_divisors + of_strip * together;
+                let floats = of_divisors + of_folded + of_strip * together;
                 (taps, std::slice::from_raw_parts_mut(memory.add(of_taps), floats))
             };
-            let (divisors, strips) = floats.split_at_mut(of_divisors);
+            let (divisors, floats) = floats.split_at_mut(of_divisors);
+            let (folded, strips) = floats.split_at_mut(of_folded);
             strip.taps(taps);
-            // The piece of an image whose divisors these are, and whose padding is in the first strips.
+            // The piece of an image whose columns' divisors these are, and whose padding is in the first strips.
             let (mut of_region, mut padded) = (usize::MAX, 0);
-            let place = |item: usize| {
-                let (image, region) = (item / (down * across), item % (down * across));
-                (image, region / across * at_once, region % across * strip.columns)
-            };
             let mut item = claim.begin();
             while item < claim.end() {
                 // Together are pieces at one place of several images: the whole of these.
-                let is_whole = down * across == 1;
-                let items = item..(item + if is_whole { together } else { 1 }).min(claim.end());
-                if of_region != item % (down * across) {
-                    (of_region, padded) = (item % (down * across), 0);
-                    if let Some(divisor) = ends.divisor {
-                        let (_, row, column) = place(item);
-                        let columns = strip.columns.min(width - column);
-                        for (i, divisors) in divisors.chunks_exact_mut(columns).enumerate() {
-                            for (j, to) in divisors.iter_mut().enumerate() {
-                                *to = divisor(row + i, column + j);
-                            }
-                        }
+                let items = item..(item + if pieces == 1 { together } else { 1 }).min(claim.end());
+                let (rows, columns) = strip.piece(item % pieces);
+                if rows.count == 0 {
+                    item = items.end;
+                    continue;
+                }
+                if of_region != item % pieces {
+                    (of_region, padded) = (item % pieces, 0);
+                    if let Some([_, of_column]) = ends.divisors {
+                        divisors.iter_mut().zip(columns.clone()).for_each(|(to, column)| *to = of_column(column));
                     }
                 }
                 for (i, (item, strips)) in items.clone().zip(strips.chunks_exact_mut(of_strip)).enumerate() {
-                    let (image, row, column) = place(item);
-                    let rows = row..(row + at_once).min(height);
+                    let image = item / pieces;
                     let beyond = (i >= padded).then_some(C::BEYOND);
                     for channel in 0..self.channels {
                         let plane = &x[(image * self.channels + channel) * plane..][..plane];
                         let to = &mut strips[channel * strip.channel()..];
-                        strip.fill(isa, plane, rows.clone(), column, beyond, to);
+                        strip.fill(isa, plane, rows, columns.start, beyond, to);
                     }
                 }
                 padded = padded.max(items.len());
+                // Windows of few rows share none.
+                let are_shared = C::IN_ANY_ORDER || self.rows.taps >= plane::LEAST_SHARED;
+                let lines = if are_finite && are_shared { strip.inside(rows) } else { 0..usize::MAX };
                 for (item, strips) in items.clone().zip(strips.chunks_exact(of_strip)) {
-                    let (image, row, column) = place(item);
-                    let rows = at_once.min(height - row);
-                    let columns = strip.columns.min(width - column);
+                    let image = item / pieces;
+                    if C::IN_ANY_ORDER {
+                        let windows = SeparateWindows {
+                            strip: strips.as_ptr(),
+                            folded: folded.as_mut_ptr(),
+                            line: strip.line(),
+                            lines: lines.clone(),
+                            lines_apart: strip.step() / strip.line(),
+                            taps_down: self.rows.taps,
+                            places: &taps[..self.columns.taps],
+                            is_dense: self.columns.stride == 1 && columns.len() == strip.columns,
+                            out: out.data().wrapping_add((image * height + rows.first) * width + columns.start),
+                            out_step: rows.apart * width,
+                            rows: rows.count,
+                            columns: columns.len(),
+                        };
+                        let x = &x[image * plane..][..plane][self.under(rows)];
+                        // SAFETY: the level is supported, the strip was filled for these windows, there is as much
+                        // memory; these elements of the output are claimed.
+                        unsafe {
+                            match levels::on(isa, in_place::AreFinite { x }) {
+                                true => windows.compute::<C::OfNumbers>(isa),
+                                false => windows.compute::<C>(isa),
+                            }
+                        }
+                        for (at, len) in rows.runs(columns.clone(), width) {
+                            let at = image * height * width + at;
+                            // SAFETY: they are, and were written.
+                            (ends.finish)(at, unsafe { std::slice::from_raw_parts_mut(out.data().add(at), len) });
+                        }
+                        continue;
+                    }
                     for filter in 0..self.filters {
                         let (weights, first) = ends.filters.of(image * self.filters + filter);
-                        let at = ((image * self.filters + filter) * height + row) * width + column;
+                        let plane = (image * self.filters + filter) * height * width;
+                        let at = plane + rows.at(0) * width + columns.start;
                         let windows = PlaneWindows {
                             x: strips.as_ptr(),
                             step: strip.step(),
+                            line: strip.line(),
                             channel: strip.channel(),
                             taps,
+                            taps_across: self.columns.taps,
+                            lines: lines.clone(),
                             weights: weights.as_ptr(),
                             channels: self.channels,
                             first,
                             bounds: ends.bounds,
                             out: out.data().wrapping_add(at),
-                            out_step: width,
-                            rows,
-                            columns,
+                            out_step: rows.apart * width,
+                            rows: rows.count,
+                            columns: columns.len(),
                         };
                         // SAFETY: the level is supported, the strip was filled for these windows, and there are weights
                         // for all channels and taps; these elements of the output are claimed.
                         unsafe { windows.compute::<C>(isa) };
-                        // Rows that follow one another are one run.
-                        let (runs, run) = if columns == width { (1, rows * width) } else { (rows, columns) };
-                        for i in 0..runs {
+                        for (i, (at, len)) in rows.runs(columns.clone(), width).enumerate() {
                             // SAFETY: they are, and were written.
-                            let run = unsafe { std::slice::from_raw_parts_mut(windows.out.add(i * width), run) };
-                            if ends.divisor.is_some() {
-                                let by = &divisors[i * columns..];
-                                levels::on(isa, Divide { run, by });
+                            let run = unsafe { std::slice::from_raw_parts_mut(out.data().add(plane + at), len) };
+                            if let Some([of_row, _]) = ends.divisors {
+                                let (first, columns) = (rows.at(i), &divisors[..columns.len()]);
+                                levels::on(isa, Divide { run: &mut *run, first, of_row, columns });
                             }
-                            (ends.finish)(at + i * width, run);
+                            (ends.finish)(plane + at, run);
                         }
                     }
                 }
@@ -241,7 +294,16 @@ impl Sliding {
         check_scratch(site, self.scratch_bytes::<C>());
         let span = Span { items, cost_ns: cost_ns as f32 / items.max(1) as f32, ..Span::default() };
         site.parallel_for(&span, &|claim| {
-            let memory = site.scratch(claim.slot()).cast::<f32>();
+            let of_columns = site.scratch(claim.slot()).cast::<f32>();
+            let of_rows = of_columns.wrapping_add(width + BEHIND);
+            if let Some([_, of_column]) = ends.divisors {
+                // SAFETY: the slot's scratch memory is as large as `scratch_bytes` asked for, initialised, and
+                // exclusive to this claim, which reads it later.
+                let divisors = unsafe { std::slice::from_raw_parts_mut(of_columns, width + BEHIND) };
+                divisors[..width].iter_mut().enumerate().for_each(|(column, to)| *to = of_column(column));
+                // No lane without a window raises a floating-point exception.
+                divisors[width..].fill(1.0);
+            }
             let windows = in_place::ImageWindows {
                 x,
                 plane,
@@ -250,11 +312,11 @@ impl Sliding {
                 down: &self.rows,
                 across: &self.columns,
                 filters: ends.filters,
-                divisors: memory,
+                divisors: [of_rows, of_columns],
                 bounds: ends.bounds,
                 out: out.data(),
             };
-            // The part of a plane whose divisors these are.
+            // The part of a plane whose rows' divisors these are.
             let mut of_part = usize::MAX;
             let mut item = claim.begin();
             while item < claim.end() {
@@ -263,13 +325,10 @@ impl Sliding {
                     _ => (item % parts, item / parts..item / parts + 1),
                 };
                 let rows = part * height / parts..(part + 1) * height / parts;
-                if let (Some(divisor), true) = (ends.divisor, of_part != part) {
-                    // SAFETY: the slot's scratch memory is as large as `scratch_bytes` asked for, initialised, and
-                    // exclusive to this claim, which reads it later.
-                    let divisors = unsafe { std::slice::from_raw_parts_mut(memory, rows.len() * width) };
-                    for (row, divisors) in rows.clone().zip(divisors.chunks_exact_mut(width)) {
-                        divisors.iter_mut().enumerate().for_each(|(column, to)| *to = divisor(row, column));
-                    }
+                if let (Some([of_row, _]), true) = (ends.divisors, of_part != part) {
+                    // SAFETY: as above.
+                    let divisors = unsafe { std::slice::from_raw_parts_mut(of_rows, rows.len()) };
+                    divisors.iter_mut().zip(rows.clone()).for_each(|(to, row)| *to = of_row(row));
                     of_part = part;
                 }
                 let at = planes.start * height * width + rows.start * width;
@@ -284,154 +343,5 @@ impl Sliding {
             }
             Ok(())
         })
-    }
-}
-
-/// Windows of one plane of the output: `rows` rows of `columns`.
-struct PlaneWindows<'a> {
-    /// The first window in the strip.
-    x: *const f32,
-    /// Floats from one row of windows to the next, and from one channel to the next.
-    step: usize,
-    channel: usize,
-    /// The place of each tap, as seen from its window.
-    taps: &'a [usize],
-    /// For each channel and tap, if the combination wants it.
-    weights: *const f32,
-    channels: usize,
-    /// The value of a window without elements.
-    first: f32,
-    /// As of `WindowEnds`.
-    bounds: Option<[f32; 2]>,
-    out: *mut f32,
-    /// Floats from one row of the output to the next.
-    out_step: usize,
-    rows: usize,
-    columns: usize,
-}
-
-impl PlaneWindows<'_> {
-    /// # Safety
-    /// The processor has the instruction set. The strip has all elements under the windows and as many behind them as a
-    /// register has lanes; there are weights; the output is writable, and nobody else's.
-    unsafe fn compute<C: Combine>(&self, isa: Isa) {
-        // SAFETY: as demanded of the caller.
-        unsafe {
-            match isa {
-                #[cfg(target_arch = "x86_64")]
-                Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => self.avx512::<C>(),
-                #[cfg(target_arch = "x86_64")]
-                Isa::Avx2 => self.avx2::<C>(),
-                _ => self.vectors::<Baseline, C>(),
-            }
-        }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f")]
-    unsafe fn avx512<C: Combine>(&self) {
-        // SAFETY: as demanded of the caller.
-        unsafe { self.vectors::<std::arch::x86_64::__m512, C>() }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn avx2<C: Combine>(&self) {
-        // SAFETY: as demanded of the caller.
-        unsafe { self.vectors::<std::arch::x86_64::__m256, C>() }
-    }
-
-    /// Tiles of eight registers, to hide the latency of an addition: down a column of registers, or along a row.
-    #[inline(always)]
-    unsafe fn vectors<V: Vector, C: Combine>(&self) {
-        // SAFETY: as demanded of the caller; the tiles are parts of the windows.
-        unsafe {
-            let mut row = 0;
-            while row < self.rows {
-                let rows = self.rows - row;
-                if rows >= 8 || (5..8).contains(&rows) && self.columns <= V::LANES {
-                    row += self.down::<V, C>(row, rows.min(8));
-                } else if rows >= 4 {
-                    self.along::<V, C, 4, 2>(row);
-                    row += 4;
-                } else if rows >= 2 {
-                    self.along::<V, C, 2, 4>(row);
-                    row += 2;
-                } else {
-                    self.along::<V, C, 1, 8>(row);
-                    row += 1;
-                }
-            }
-        }
-    }
-
-    /// 5 to 8 rows from `row` on.
-    #[inline(always)]
-    unsafe fn down<V: Vector, C: Combine>(&self, row: usize, rows: usize) -> usize {
-        // SAFETY: as demanded of the caller.
-        unsafe {
-            match rows {
-                5 => self.along::<V, C, 5, 1>(row),
-                6 => self.along::<V, C, 6, 1>(row),
-                7 => self.along::<V, C, 7, 1>(row),
-                _ => self.along::<V, C, 8, 1>(row),
-            }
-        }
-        rows
-    }
-
-    /// ROWS rows from `row` on, up to COUNT registers of each at once.
-    #[inline(always)]
-    unsafe fn along<V: Vector, C: Combine, const ROWS: usize, const COUNT: usize>(&self, row: usize) {
-        let mut column = 0;
-        // SAFETY: as demanded of the caller.
-        unsafe {
-            while COUNT > 1 && column + (COUNT - 1) * V::LANES < self.columns {
-                self.tile::<V, C, ROWS, COUNT>(row, column);
-                column += COUNT * V::LANES;
-            }
-            while column < self.columns {
-                self.tile::<V, C, ROWS, 1>(row, column);
-                column += V::LANES;
-            }
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn tile<V: Vector, C: Combine, const ROWS: usize, const COUNT: usize>(&self, row: usize, column: usize) {
-        // SAFETY: as demanded of the caller. Elements read behind the last window are not stored.
-        unsafe {
-            let mut sums = [[V::splat(self.first); COUNT]; ROWS];
-            let mut x = self.x.add(row * self.step + column);
-            let mut weights = self.weights;
-            for _ in 0..self.channels {
-                for (tap, &place) in self.taps.iter().enumerate() {
-                    let x = x.add(place);
-                    for (i, sums) in sums.iter_mut().enumerate() {
-                        for (j, sum) in sums.iter_mut().enumerate() {
-                            let x = V::load(x.add(i * self.step + j * V::LANES));
-                            *sum = C::step(*sum, x, || V::splat(*weights.add(tap)));
-                        }
-                    }
-                }
-                x = x.wrapping_add(self.channel);
-                weights = weights.wrapping_add(self.taps.len());
-            }
-            for (i, sums) in sums.into_iter().enumerate() {
-                for (j, mut sum) in sums.into_iter().enumerate() {
-                    let column = column + j * V::LANES;
-                    if C::WEIGHTS
-                        && let Some(bounds) = self.bounds
-                    {
-                        sum = within(sum, bounds);
-                    }
-                    let out = self.out.add((row + i) * self.out_step + column);
-                    match self.columns - column {
-                        left if left >= V::LANES => sum.store(out),
-                        left => sum.store_part(out, left),
-                    }
-                }
-            }
-        }
     }
 }

@@ -1,11 +1,13 @@
-//! Softmax of 16-bit floats: rows and columns are converted to f32 a block at a time, in each of three passes, so that
-//! no length needs extra memory. The exponentials are computed twice, and each result is rounded once.
+//! Softmax of 16-bit floats: that of f32 for rows that fit into a block. Longer rows and columns are converted to f32 a
+//! block at a time, in each of three passes, so that no length needs extra memory: the exponentials are computed twice.
+//! Each result is rounded once.
 
 use super::columns::{Stripe, StripeRows, WIDTH};
 use super::convert::{self, Stored};
 use super::isa::Isa;
 use super::levels::{self, LevelLoop};
-use super::softmax::{add_to, exp_of_difference, greatest, logarithm, scale};
+use super::softmax::{self, add_to, greatest};
+use super::softmax_terms::{exp_of_difference, logarithm, scale};
 
 /// Elements of a block, and partial sums of a row.
 const BLOCK: usize = 1024;
@@ -75,6 +77,16 @@ impl LevelLoop for SoftmaxFinish<'_> {
 /// As `softmax::rows`.
 pub fn rows<T: Stored>(isa: Isa, log: bool, x: &[T], out: &mut [T], len: usize) {
     let mut buffer = [0.0; BLOCK];
+    if len <= BLOCK {
+        let (at_once, mut results) = (BLOCK / len * len, [0.0; BLOCK]);
+        for (x, out) in x.chunks(at_once).zip(out.chunks_mut(at_once)) {
+            let (floats, results) = (&mut buffer[..x.len()], &mut results[..x.len()]);
+            convert::widen(isa, x, floats);
+            softmax::rows(isa, log, floats, results, len);
+            convert::narrow(isa, results, out);
+        }
+        return;
+    }
     for (x, out) in x.chunks_exact(len).zip(out.chunks_exact_mut(len)) {
         let mut max = f32::NEG_INFINITY;
         for x in x.chunks(BLOCK) {

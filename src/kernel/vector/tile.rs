@@ -13,6 +13,7 @@ use super::lanes::{Baseline, Vector};
 use super::step::{From, MicroTile};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__m256, __m512};
+use std::sync::atomic::{Ordering, compiler_fence};
 
 /// Floats of a cache line.
 const LINE: usize = 16;
@@ -218,7 +219,10 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
             for step in 0..STEPS {
                 let row = if FROM == PLACES { of_b.add(*places.add(step)) } else { of_b.add(step * b.depth) };
                 let to = panel.wrapping_add(step * pitch);
-                one::<V, R, W, FROM>(tile, last, of_a.add(step * a.depth), row, to, &mut sums);
+                one::<V, R, W, FROM>((a.across, b.depth), last, of_a.add(step * a.depth), row, to, &mut sums);
+                // ORDERING: for the compiler alone, which else loads A's elements of all steps at once, as they are
+                // neighbours, and has no registers left for the sums.
+                compiler_fence(Ordering::SeqCst);
             }
             // Not used behind the last row.
             of_a = of_a.wrapping_add(STEPS * a.depth);
@@ -229,7 +233,7 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
         }
         while left > 0 {
             let row = if FROM == PLACES { of_b.add(*places) } else { of_b };
-            one::<V, R, W, FROM>(tile, last, of_a, row, panel, &mut sums);
+            one::<V, R, W, FROM>((a.across, b.depth), last, of_a, row, panel, &mut sums);
             of_a = of_a.wrapping_add(a.depth);
             of_b = of_b.wrapping_add(b.depth);
             places = places.wrapping_add(1);
@@ -256,8 +260,9 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
             if epilogue.relu {
                 sums.iter_mut().flatten().for_each(|sum| *sum = relu(*sum));
             }
-            for (r, row) in sums.into_iter().enumerate() {
-                for (w, sum) in row.into_iter().enumerate() {
+            // By reference: arrays that are iterated by value are moved through memory, in pieces of other sizes.
+            for (r, row) in sums.iter().enumerate() {
+                for (w, sum) in row.iter().enumerate() {
                     sum.store(c.add(r * c_stride + w * V::LANES));
                 }
             }
@@ -299,7 +304,7 @@ unsafe fn relu<V: Vector>(x: V) -> V {
 /// As `run`; `of_a`, `of_b` and `panel` are the step's.
 #[inline(always)]
 unsafe fn one<V: Vector, const R: usize, const W: usize, const FROM: u8>(
-    tile: &MicroTile,
+    (across_a, depth_b): (usize, usize),
     last: usize,
     of_a: *const f32,
     of_b: *const f32,
@@ -310,7 +315,7 @@ unsafe fn one<V: Vector, const R: usize, const W: usize, const FROM: u8>(
     unsafe {
         if FROM == COPY {
             for column in (0..W * V::LANES).step_by(LINE) {
-                ask_to_read(of_b.wrapping_add(AHEAD * tile.b.depth + column));
+                ask_to_read(of_b.wrapping_add(AHEAD * depth_b + column));
             }
         }
         let in_place = FROM == PLACE || FROM == COPY;
@@ -325,7 +330,7 @@ unsafe fn one<V: Vector, const R: usize, const W: usize, const FROM: u8>(
             }
         }
         for (r, sums) in sums.iter_mut().enumerate() {
-            let of_a = V::splat(*of_a.add(r * tile.a.across));
+            let of_a = V::splat(*of_a.add(r * across_a));
             for (sum, of_b) in sums.iter_mut().zip(row) {
                 *sum = of_a.mul_add(of_b, *sum);
             }

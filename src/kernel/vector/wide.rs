@@ -20,6 +20,8 @@ pub trait Wide: Copy {
     unsafe fn store<T: Stored>(self, to: *mut T);
     /// The first `count` < 16, and zeros.
     unsafe fn load_floats(from: *const f32, count: usize) -> Self;
+    /// The same with another number in place of zeros.
+    unsafe fn load_floats_or(from: *const f32, count: usize, other: f32) -> Self;
     unsafe fn store_floats(self, to: *mut f32, count: usize);
     unsafe fn add(self, other: Self) -> Self;
     unsafe fn sub(self, other: Self) -> Self;
@@ -33,6 +35,9 @@ pub trait Wide: Copy {
     /// self, or x where that is greater, or is a NaN and self is not.
     unsafe fn greater(self, x: Self) -> Self;
     unsafe fn doubles(x: f64) -> Self::Doubles;
+    unsafe fn load_doubles(from: *const f64) -> Self::Doubles;
+    /// The lanes as f64.
+    unsafe fn widened(self) -> Self::Doubles;
     unsafe fn doubles_array(x: Self::Doubles) -> [f64; LANES];
     unsafe fn add_squares(self, to: Self::Doubles) -> Self::Doubles;
     unsafe fn multiply(self, to: Self::Doubles) -> Self::Doubles;
@@ -123,7 +128,12 @@ impl Wide for [f32; LANES] {
     }
     #[inline(always)]
     unsafe fn load_floats(from: *const f32, count: usize) -> Self {
-        let mut x = [0.0; LANES];
+        // SAFETY: as demanded of the caller.
+        unsafe { Self::load_floats_or(from, count, 0.0) }
+    }
+    #[inline(always)]
+    unsafe fn load_floats_or(from: *const f32, count: usize, other: f32) -> Self {
+        let mut x = [other; LANES];
         // SAFETY: as demanded of the caller.
         unsafe { std::ptr::copy_nonoverlapping(from, x.as_mut_ptr(), count) };
         x
@@ -175,6 +185,15 @@ impl Wide for [f32; LANES] {
     #[inline(always)]
     unsafe fn doubles(x: f64) -> [f64; LANES] {
         [x; LANES]
+    }
+    #[inline(always)]
+    unsafe fn load_doubles(from: *const f64) -> [f64; LANES] {
+        // SAFETY: as demanded of the caller.
+        unsafe { from.cast::<[f64; LANES]>().read() }
+    }
+    #[inline(always)]
+    unsafe fn widened(self) -> [f64; LANES] {
+        self.map(f64::from)
     }
     #[inline(always)]
     unsafe fn doubles_array(x: [f64; LANES]) -> [f64; LANES] {
@@ -276,6 +295,13 @@ mod x86 {
         }
     }
 
+    /// Not by a closure: where it is not inlined it lacks the instructions, and each of them is a call.
+    macro_rules! each_double {
+        ($of:ident, $a:ident, $b:ident) => {
+            [$of($a[0], $b[0]), $of($a[1], $b[1]), $of($a[2], $b[2]), $of($a[3], $b[3])]
+        };
+    }
+
     impl Wide for super::Avx2 {
         type Doubles = [__m256d; 4];
 
@@ -290,6 +316,11 @@ mod x86 {
                 // No lane of the second half is read without elements: its address may be beyond the memory.
                 [_mm256_maskload_ps(from, first(count, 0)), _mm256_maskload_ps(from.wrapping_add(8), first(count, 8))]
             }
+            fn load_floats_or(from: *const f32, count: usize, other: f32) -> Self {{
+                let (x, other) = (Self::load_floats(from, count), _mm256_set1_ps(other));
+                let lanes = [_mm256_castsi256_ps(first(count, 0)), _mm256_castsi256_ps(first(count, 8))];
+                [_mm256_blendv_ps(other, x[0], lanes[0]), _mm256_blendv_ps(other, x[1], lanes[1])]
+            }}
             fn store_floats(self: Self, to: *mut f32, count: usize) {{
                 _mm256_maskstore_ps(to, first(count, 0), self[0]);
                 _mm256_maskstore_ps(to.wrapping_add(8), first(count, 8), self[1]);
@@ -307,7 +338,10 @@ mod x86 {
                 [0, 1].map(|i| _mm256_and_ps(self[i], _mm256_castsi256_ps(first(count, 8 * i as i32))))
             }
             fn total(self: Self) -> f64 { Self::total_of_doubles(widened(self)) }
-            fn abs(self: Self) -> Self { [0, 1].map(|i| _mm256_andnot_ps(_mm256_set1_ps(-0.0), self[i])) }
+            fn abs(self: Self) -> Self {{
+                let sign = _mm256_set1_ps(-0.0);
+                [_mm256_andnot_ps(sign, self[0]), _mm256_andnot_ps(sign, self[1])]
+            }}
             fn lesser(self: Self, x: Self) -> Self {
                 [better::<_CMP_LT_OQ>(self[0], x[0]), better::<_CMP_LT_OQ>(self[1], x[1])]
             }
@@ -315,6 +349,15 @@ mod x86 {
                 [better::<_CMP_GT_OQ>(self[0], x[0]), better::<_CMP_GT_OQ>(self[1], x[1])]
             }
             fn doubles(x: f64) -> [__m256d; 4] { [_mm256_set1_pd(x); 4] }
+            fn load_doubles(from: *const f64) -> [__m256d; 4] {
+                [
+                    _mm256_loadu_pd(from),
+                    _mm256_loadu_pd(from.add(4)),
+                    _mm256_loadu_pd(from.add(8)),
+                    _mm256_loadu_pd(from.add(12)),
+                ]
+            }
+            fn widened(self: Self) -> [__m256d; 4] { widened(self) }
             fn doubles_array(x: [__m256d; 4]) -> [f64; 16] {{
                 let mut all = [0.0; 16];
                 for (i, x) in x.into_iter().enumerate() {
@@ -324,14 +367,19 @@ mod x86 {
             }}
             fn add_squares(self: Self, to: [__m256d; 4]) -> [__m256d; 4] {{
                 let x = widened(self);
-                [0, 1, 2, 3].map(|i| _mm256_fmadd_pd(x[i], x[i], to[i]))
+                [
+                    _mm256_fmadd_pd(x[0], x[0], to[0]),
+                    _mm256_fmadd_pd(x[1], x[1], to[1]),
+                    _mm256_fmadd_pd(x[2], x[2], to[2]),
+                    _mm256_fmadd_pd(x[3], x[3], to[3]),
+                ]
             }}
             fn multiply(self: Self, to: [__m256d; 4]) -> [__m256d; 4] { Self::mul_doubles(widened(self), to) }
             fn add_doubles(a: [__m256d; 4], b: [__m256d; 4]) -> [__m256d; 4] {
-                [0, 1, 2, 3].map(|i| _mm256_add_pd(a[i], b[i]))
+                each_double!(_mm256_add_pd, a, b)
             }
             fn mul_doubles(a: [__m256d; 4], b: [__m256d; 4]) -> [__m256d; 4] {
-                [0, 1, 2, 3].map(|i| _mm256_mul_pd(a[i], b[i]))
+                each_double!(_mm256_mul_pd, a, b)
             }
             fn total_of_doubles(x: [__m256d; 4]) -> f64 {
                 fold(_mm256_add_pd(x[0], x[2]), _mm256_add_pd(x[1], x[3]))
@@ -344,9 +392,12 @@ mod x86 {
     unsafe fn widened(x: super::Avx2) -> [__m256d; 4] {
         // SAFETY: a processor with AVX2, as the callers'.
         unsafe {
-            let low = |v| _mm256_cvtps_pd(_mm256_castps256_ps128(v));
-            let high = |v| _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(v));
-            [low(x[0]), high(x[0]), low(x[1]), high(x[1])]
+            [
+                _mm256_cvtps_pd(_mm256_castps256_ps128(x[0])),
+                _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(x[0])),
+                _mm256_cvtps_pd(_mm256_castps256_ps128(x[1])),
+                _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(x[1])),
+            ]
         }
     }
 
@@ -358,6 +409,9 @@ mod x86 {
             fn load[T: Stored](from: *const T) -> Self { T::load_avx512(from) }
             fn store[T: Stored](self: Self, to: *mut T) { T::store_avx512(self, to) }
             fn load_floats(from: *const f32, count: usize) -> Self { _mm512_maskz_loadu_ps((1u16 << count) - 1, from) }
+            fn load_floats_or(from: *const f32, count: usize, other: f32) -> Self {
+                _mm512_mask_loadu_ps(_mm512_set1_ps(other), (1u16 << count) - 1, from)
+            }
             fn store_floats(self: Self, to: *mut f32, count: usize) {
                 _mm512_mask_storeu_ps(to, (1u16 << count) - 1, self)
             }
@@ -370,6 +424,10 @@ mod x86 {
             fn lesser(self: Self, x: Self) -> Self { best::<_CMP_LT_OQ>(self, x) }
             fn greater(self: Self, x: Self) -> Self { best::<_CMP_GT_OQ>(self, x) }
             fn doubles(x: f64) -> [__m512d; 2] { [_mm512_set1_pd(x); 2] }
+            fn load_doubles(from: *const f64) -> [__m512d; 2] {
+                [_mm512_loadu_pd(from), _mm512_loadu_pd(from.add(8))]
+            }
+            fn widened(self: Self) -> [__m512d; 2] { halves(self) }
             fn doubles_array(x: [__m512d; 2]) -> [f64; 16] {{
                 let mut all = [0.0; 16];
                 _mm512_storeu_pd(all[..8].as_mut_ptr(), x[0]);

@@ -1,6 +1,7 @@
 //! Gather: rows of a table by their indices, as for an embedding.
 #![forbid(unsafe_code)]
 
+use super::places::IndexType;
 use super::{NS_PER_BYTE, bytes_span, element};
 use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::builtin::{Builtin, BuiltinOperation, LEAST_NS};
@@ -12,7 +13,7 @@ use crate::ops::{Gather, signature};
 const INDEX_NS: f32 = 5.0;
 
 impl Builtin<Gather> {
-    fn check_indices<I: GatherIndex>(&self, indices: &[I], table: &Desc, axis: usize) -> Result<()> {
+    fn check_indices<I: IndexType>(&self, indices: &[I], table: &Desc, axis: usize) -> Result<()> {
         let size = table.shape()[axis];
         let least = self.least(size);
         // The first check is a loop without branches.
@@ -45,21 +46,8 @@ impl BuiltinOperation for Builtin<Gather> {
     }
 }
 
-/// An index type.
-trait GatherIndex: Element + Into<i64> {
-    /// The row of an index that has been checked: below 0 it counts from the end.
-    #[inline(always)]
-    fn row(self, rows: usize) -> usize {
-        let index = self.into();
-        (if index < 0 { index + rows as i64 } else { index }) as usize
-    }
-}
-
-impl GatherIndex for i32 {}
-impl GatherIndex for i64 {}
-
 impl Builtin<Gather> {
-    fn gather<I: GatherIndex>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+    fn gather<I: IndexType + Element>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let (table, output) = (context.input(0), outputs.only());
         let axis = signature::axis(self.axis, table.desc())?;
         let indices = &context.input(1).read::<I>()[..context.inputs()[1].desc().elements()?];
@@ -85,7 +73,7 @@ impl Builtin<Gather> {
                     8 => rows_of::<8>(table, size, &indices[at..], part),
                     _ => {
                         for (row, &index) in part.chunks_exact_mut(unit).zip(&indices[at..]) {
-                            row.copy_from_slice(&table[index.row(size) * unit..][..unit]);
+                            row.copy_from_slice(&table[index.place(size) * unit..][..unit]);
                         }
                     }
                 }
@@ -97,8 +85,8 @@ impl Builtin<Gather> {
 }
 
 /// For elements of a size known to the compiler.
-fn rows_of<const UNIT: usize>(table: &[u8], size: usize, indices: &[impl GatherIndex], out: &mut [u8]) {
+fn rows_of<const UNIT: usize>(table: &[u8], size: usize, indices: &[impl IndexType], out: &mut [u8]) {
     for (row, &index) in out.as_chunks_mut::<UNIT>().0.iter_mut().zip(indices) {
-        *row = table.as_chunks::<UNIT>().0[index.row(size)];
+        *row = table.as_chunks::<UNIT>().0[index.place(size)];
     }
 }

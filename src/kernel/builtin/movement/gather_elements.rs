@@ -1,7 +1,7 @@
 //! Gather of elements, each by an index of its own.
 #![forbid(unsafe_code)]
 
-use super::places::{INDEX_NS, Indices, Walk, strides};
+use super::places::{INDEX_NS, IndexType, Indices, Walk, strides};
 use super::{GRAIN, element};
 use crate::base::{Desc, Result};
 use crate::kernel::builtin::{Builtin, BuiltinOperation, LEAST_NS, elements};
@@ -11,23 +11,47 @@ use crate::ops::{GatherElements, signature};
 use crate::threadpool::Span;
 
 impl Builtin<GatherElements> {
-    /// For elements of UNIT bytes.
-    fn gather<const UNIT: usize>(
-        axis: usize,
-        indices: Indices<'_>,
+    fn of_indices<I: IndexType>(
         context: &KernelContext<'_>,
         output: BytesMut<'_>,
+        axis: usize,
+        indices: &[I],
+    ) -> Result<()> {
+        match element(context.inputs()[0].desc()) {
+            1 => Self::gather::<1, I>(context, output, axis, indices),
+            2 => Self::gather::<2, I>(context, output, axis, indices),
+            4 => Self::gather::<4, I>(context, output, axis, indices),
+            _ => Self::gather::<8, I>(context, output, axis, indices),
+        }
+    }
+
+    /// For elements of UNIT bytes.
+    fn gather<const UNIT: usize, I: IndexType>(
+        context: &KernelContext<'_>,
+        output: BytesMut<'_>,
+        axis: usize,
+        indices: &[I],
     ) -> Result<()> {
         let (x, shape) = (context.input(0), context.inputs()[1].desc().shape());
         let (size, mut steps) = (x.desc().shape()[axis] as usize, strides(x.desc()));
         let (along, from) = (std::mem::take(&mut steps[axis]), x.read_bytes().as_chunks::<UNIT>().0);
-        let items = elements(output.desc());
+        // Rows of the indices, and the distance between the elements that they select from.
+        let (outer, row) = (shape.len() - 1, shape[shape.len() - 1] as usize);
+        let (items, step) = (elements(output.desc()), steps[outer]);
         let span = Span { items, cost_ns: INDEX_NS, grain: GRAIN / UNIT, ..Span::default() };
         context.parallel_into(&span, output.byte_shards(UNIT), |out, claim| {
-            let mut walk = Walk::new(shape, &steps, claim.begin());
-            for (number, y) in (claim.begin()..).zip(out.as_chunks_mut::<UNIT>().0) {
-                *y = from[walk.offset + indices.place(number, size) * along];
+            let mut walk = Walk::new(&shape[..outer], &steps, claim.begin() / row);
+            let (mut out, mut indices) = (out.as_chunks_mut::<UNIT>().0, &indices[claim.begin()..claim.end()]);
+            let mut at = claim.begin() % row;
+            while !out.is_empty() {
+                let (some, rest) = out.split_at_mut((row - at).min(out.len()));
+                let (of_some, of_rest) = indices.split_at(some.len());
+                let begin = walk.offset + at * step;
+                for (i, (y, &index)) in some.iter_mut().zip(of_some).enumerate() {
+                    *y = from[begin + i * step + index.place(size) * along];
+                }
                 walk.step();
+                (out, indices, at) = (rest, of_rest, 0);
             }
             Ok(())
         })
@@ -46,11 +70,9 @@ impl BuiltinOperation for Builtin<GatherElements> {
         if elements(output.desc()) == 0 {
             return Ok(());
         }
-        match element(x) {
-            1 => Self::gather::<1>(axis, indices, context, output),
-            2 => Self::gather::<2>(axis, indices, context, output),
-            4 => Self::gather::<4>(axis, indices, context, output),
-            _ => Self::gather::<8>(axis, indices, context, output),
+        match indices {
+            Indices::S32(indices) => Self::of_indices(context, output, axis, indices),
+            Indices::S64(indices) => Self::of_indices(context, output, axis, indices),
         }
     }
 }

@@ -3,10 +3,25 @@
 
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Error, Result, dtype};
+use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::levels::{self, LevelLoop};
 use crate::memory::Bytes;
 
 /// Time per index: what it selects may be anywhere in memory.
 pub const INDEX_NS: f32 = 5.0;
+
+/// A type of indices.
+pub trait IndexType: Copy + Into<i64> + Sync {
+    /// The place along a dimension of this size that a checked index names: below 0 it counts from the end.
+    #[inline(always)]
+    fn place(self, size: usize) -> usize {
+        let index = self.into();
+        (if index < 0 { index + size as i64 } else { index }) as usize
+    }
+}
+
+impl IndexType for i32 {}
+impl IndexType for i64 {}
 
 /// Indices of either type.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +49,7 @@ impl<'a> Indices<'a> {
     /// The place along a dimension of this size that a checked index names.
     #[inline(always)]
     pub fn place(&self, at: usize, size: usize) -> usize {
-        let index = self.get(at);
-        (if index < 0 { index + size as i64 } else { index }) as usize
+        self.get(at).place(size)
     }
 
     /// Refuses an index of input 1 outside of its dimension of input 0. They belong to the dimensions from `first` on
@@ -59,6 +73,23 @@ impl<'a> Indices<'a> {
     }
 }
 
+/// Whether an index is less than the least or not less than the size.
+struct AnyOutside<'a, I> {
+    indices: &'a [I],
+    least: i64,
+    size: i64,
+}
+
+impl<I: Copy + Into<i64>> LevelLoop for AnyOutside<'_, I> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let bad = |index: i64| (index < self.least) | (index >= self.size);
+        self.indices.iter().fold(false, |any, &index| any | bad(index.into()))
+    }
+}
+
 /// The number of an index outside of its dimension.
 fn outside<I: Copy + Into<i64>>(indices: &[I], sizes: &[i64], from_end: bool) -> Option<usize> {
     let bad = |index: I, size: i64| {
@@ -67,8 +98,9 @@ fn outside<I: Copy + Into<i64>>(indices: &[I], sizes: &[i64], from_end: bool) ->
     };
     if let &[size] = sizes {
         // The first check is a loop without branches.
-        let any = indices.iter().fold(false, |any, &index| any | bad(index, size));
-        return indices.iter().position(|&index| bad(index, size)).filter(|_| any);
+        let any =
+            levels::up_to_avx2(Isa::best(), AnyOutside { indices, least: if from_end { -size } else { 0 }, size });
+        return any.then(|| indices.iter().position(|&index| bad(index, size))).flatten();
     }
     indices.iter().zip(sizes.iter().cycle()).position(|(&index, &size)| bad(index, size))
 }

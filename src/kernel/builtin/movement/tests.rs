@@ -177,6 +177,29 @@ fn concat_puts_tensors_side_by_side() {
 }
 
 #[test]
+fn concat_puts_rows_of_every_length_side_by_side() {
+    for widths in [&[1, 1][..], &[1, 1, 1], &[3, 1, 8, 2], &[4, 30], &[5000, 1], &[1, 20_000]] {
+        let rows = if widths.len() > 2 { 3000 } else { 37 };
+        for dtype in TYPES {
+            let inputs: Vec<_> =
+                widths.iter().map(|&width| Any::filled(dtype, &[rows, width], width as usize)).collect();
+            let kernel = Builtin::new(Concat { axis: 1, inputs: inputs.len() });
+            let (bytes, size) = (inputs.iter().map(Any::bytes).collect::<Vec<_>>(), element(&inputs[0].desc));
+            let row = |(i, &width): (usize, &i64)| {
+                let row = width as usize * size;
+                move |number: usize, bytes: &[Vec<u8>]| bytes[i][number * row..][..row].to_vec()
+            };
+            let parts: Vec<_> = widths.iter().enumerate().map(row).collect();
+            let want: Vec<u8> = (0..rows as usize)
+                .flat_map(|i| parts.iter().flat_map(|part| part(i, &bytes)).collect::<Vec<_>>())
+                .collect();
+            assert!(run(&kernel, &inputs).bytes() == want, "{widths:?} of {dtype}");
+            check_pools(&kernel, &inputs);
+        }
+    }
+}
+
+#[test]
 fn concat_refuses_what_does_not_fit() {
     let f32s = |dims: &[i64]| Desc::new(dtype::F32, dims);
     let kernel = Builtin::new(Concat { axis: 1, inputs: 2 });

@@ -170,6 +170,9 @@ const SHAPES: &[(&[i64], &[i32])] = &[
     (&[5, 1, 3], &[1]),
     (&[2, 100], &[0]),
     (&[3, 4096 + 4], &[1]),
+    (&[130, 3], &[1]),
+    (&[77, 9], &[-1]),
+    (&[5, 7, 31], &[2]),
 ];
 
 fn check(kernel: Builtin<Reduce>, of: u32, dims: &[i64], axes: &[i32], tolerance: f64) {
@@ -287,6 +290,98 @@ fn long_sums_are_exact_and_the_same_on_every_level() {
                 for isa in Isa::available() {
                     let got = run(&Builtin::on(operator(op, axes), isa), std::slice::from_ref(&x)).bytes();
                     assert!(got == portable, "{isa:?} {op:?} {dims:?} {axes:?}");
+                }
+            }
+        }
+    }
+}
+
+/// The numbers of a row of up to 4096 reduced in the order that is the same everywhere: to sixty-four lanes, sixteen if
+/// there are no more numbers, and then in pairs.
+fn in_order(op: Op, x: &[f32]) -> f64 {
+    let neutral = [1.0, f64::INFINITY, f64::NEG_INFINITY, 0.0][match op {
+        Op::WEIR_REDUCE_MUL => 0,
+        Op::WEIR_REDUCE_MIN => 1,
+        Op::WEIR_REDUCE_MAX => 2,
+        _ => 3,
+    }];
+    let in_f64 = |op| op == Op::WEIR_REDUCE_MUL || op == Op::WEIR_REDUCE_NORM_POWER_SUM;
+    let merged = |a: f64, b: f64| match op {
+        Op::WEIR_REDUCE_MUL => a * b,
+        Op::WEIR_REDUCE_MIN if b < a || b.is_nan() && !a.is_nan() => b,
+        Op::WEIR_REDUCE_MAX if b > a || b.is_nan() && !a.is_nan() => b,
+        Op::WEIR_REDUCE_MIN | Op::WEIR_REDUCE_MAX => a,
+        _ => a + b,
+    };
+    // A lane rounds to f32 unless it is one of f64.
+    let lane = |a: f64, b: f64| if in_f64(op) { merged(a, b) } else { f64::from(merged(a, b) as f32) };
+    let number = |x: f32| match op {
+        Op::WEIR_REDUCE_NORM_POWER_SUM => f64::from(x) * f64::from(x),
+        _ => f64::from(x),
+    };
+    let (quads, rest) = x.as_chunks::<64>();
+    let mut lanes = [neutral; 64];
+    for quad in quads {
+        lanes.iter_mut().zip(quad).for_each(|(to, &x)| *to = lane(*to, number(x)));
+    }
+    for i in 0..16 {
+        let pairs = [lane(lanes[i], lanes[i + 16]), lane(lanes[i + 32], lanes[i + 48])];
+        lanes[i] = lane(pairs[0], pairs[1]);
+    }
+    for sixteen in rest.chunks(16) {
+        lanes.iter_mut().zip(sixteen).for_each(|(to, &x)| *to = lane(*to, number(x)));
+    }
+    for half in [8, 4, 2, 1] {
+        for i in 0..half {
+            lanes[i] = merged(lanes[i], lanes[i + half]);
+        }
+    }
+    lanes[0]
+}
+
+#[test]
+fn rows_side_by_side_have_the_bits_of_the_one_order() {
+    let lengths = (1..=67).chain([79, 80, 127, 128, 130, 1000, 1024, 1025, 4096]);
+    for (len, isa) in lengths.flat_map(|len| Isa::available().map(move |isa| (len, isa))) {
+        for rows in [1, 3, 16, 17, 70] {
+            let mut state = (len * 100 + rows) as u32;
+            let values: Vec<f32> = (0..rows * len)
+                .map(|_| {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    match state >> 8 & 0x3ff {
+                        0 => NAN,
+                        1 => INF,
+                        2..20 => -0.0,
+                        20..40 => 0.0,
+                        _ => ((state >> 8) as f32 / 8_388_608.0 - 1.0) * f32::powi(2.0, (state >> 20 & 3) as i32),
+                    }
+                })
+                .collect();
+            for of in [dtype::F32, dtype::F16] {
+                let (x, values) = tensor(of, &[rows as i64, len as i64], &values);
+                for op in [
+                    Op::WEIR_REDUCE_SUM,
+                    Op::WEIR_REDUCE_MIN,
+                    Op::WEIR_REDUCE_MAX,
+                    Op::WEIR_REDUCE_MUL,
+                    Op::WEIR_REDUCE_NORM_POWER_SUM,
+                ] {
+                    let kernel = Builtin::on(Reduce { eps: 0.0, ..operator(op, &[1]) }, isa);
+                    // Longer rows of other types come in parts.
+                    if of != dtype::F32 && len > 1024 {
+                        continue;
+                    }
+                    let got = floats(&run(&kernel, std::slice::from_ref(&x)));
+                    for (i, (got, row)) in got.iter().zip(values.chunks(len)).enumerate() {
+                        let want = stored(of, in_order(op, row) as f32);
+                        let same = got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan();
+                        assert!(same, "{isa:?} {op:?} of {of}, row {i} of {rows} x {len}: {got} for {want}");
+                    }
+                }
+                for (op, least) in [(Op::WEIR_REDUCE_ARGMAX, false), (Op::WEIR_REDUCE_ARGMIN, true)] {
+                    let got = run(&Builtin::on(operator(op, &[1]), isa), std::slice::from_ref(&x)).integers();
+                    let want: Vec<i32> = values.chunks(len).map(|x| place(x, least)).collect();
+                    assert_eq!(got, want, "{isa:?} {op:?} of {of}, {rows} x {len}");
                 }
             }
         }

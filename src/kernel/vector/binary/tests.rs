@@ -1,7 +1,10 @@
 //! Binary elementwise functions at every level: rows of every kind and length, in place or not.
 #![forbid(unsafe_code)]
 
+use super::integers::of_slices::{compare_integers, integers};
 use super::*;
+use crate::memory::Bool;
+use crate::ops::weir_overflow_value as Overflow;
 
 const OPS: [Op; 13] = [
     Op::WEIR_BINARY_ADD,

@@ -11,7 +11,7 @@ use super::super::caches::Caches;
 use super::super::held::HeldPanels;
 use super::super::isa::Isa;
 use super::super::site::{MatrixMut, Site, check_scratch};
-use super::super::strip::{Strip, copy};
+use super::super::strip::{PieceRows, Strip, copy};
 use super::filters::PackedFilters;
 use super::output::OutputRegion;
 use super::shape::{ConvShape, Data, operands};
@@ -31,11 +31,8 @@ const ENOUGH: usize = 16;
 #[derive(Clone, Copy, Debug)]
 pub struct DirectDivision {
     strip: Strip,
-    /// Rows of the output, and windows of each.
-    height: usize,
+    /// Windows of a row of the output.
     width: usize,
-    /// Rows of the output in a piece.
-    rows: usize,
     /// Filters of a piece, whole blocks.
     filters: usize,
     /// Channels of a stretch.
@@ -52,27 +49,24 @@ impl DirectDivision {
         let registers = FilterRegisters::of(isa);
         let (down, across) = conv.axes();
         // The strip of a piece, unless one row has more.
-        let (rows, strip) = Strip::of_piece(down, across, conv.channels, WINDOWS, caches.floats_of_l2(2));
-        let regions = down.output.div_ceil(rows) * across.output.div_ceil(strip.columns);
-        let strips = conv.images * conv.groups * regions;
+        let strip = Strip::of_piece(down, across, conv.channels, WINDOWS, caches.floats_of_l2(2));
+        let strips = conv.images * conv.groups * strip.pieces();
         let parts = ENOUGH.div_ceil(strips.max(1)).min(conv.filters.div_ceil(FILTERS));
         let filters = conv.filters.div_ceil(parts).next_multiple_of(registers.lanes);
         let at_once = registers.windows.len() * registers.lanes;
         let taps = conv.rows.taps * conv.columns.taps;
-        let is_flat = conv.is_of_points() && (rows == 1 || strip.columns == across.output);
+        let is_flat = conv.is_of_points() && (strip.rows == 1 || strip.columns == across.output);
         // The weights of a stretch of channels, which a tile reads for all windows of a piece.
         let stretch = (caches.floats_of_l2(4) / (at_once * taps)).clamp(1, conv.channels);
         DirectDivision {
             strip,
-            height: down.output,
             width: across.output,
-            rows,
             filters,
             // Stretches of about the same length.
             stretch: conv.channels.div_ceil(conv.channels.div_ceil(stretch)),
             at_once: at_once.min(filters),
             is_flat,
-            panel: registers.tile(rows * strip.columns, filters / registers.lanes).1,
+            panel: registers.tile(strip.rows * strip.columns, filters / registers.lanes).1,
         }
     }
 
@@ -80,13 +74,14 @@ impl DirectDivision {
     /// are packed during the call.
     fn floats(&self, conv: &ConvShape) -> [usize; 5] {
         let taps = conv.rows.taps * conv.columns.taps;
+        let windows = self.strip.rows * self.strip.columns;
         let sizes = [
             taps * size_of::<usize>() / size_of::<f32>(),
             match self.is_flat {
-                true => conv.channels * self.rows * self.strip.columns,
+                true => conv.channels * windows,
                 false => self.strip.floats(conv.channels),
             },
-            (self.rows * self.strip.columns * self.at_once).max(self.strip.floats(1)),
+            (windows * self.at_once).max(self.strip.floats(1)),
             self.at_once,
             self.stretch * taps * self.at_once,
         ];
@@ -108,10 +103,9 @@ pub fn compute(
 ) -> Result<()> {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
     let division = DirectDivision::new(isa, caches, conv);
-    let (height, width) = (division.height, division.width);
-    let (down, across) = (height.div_ceil(division.rows), width.div_ceil(division.strip.columns));
     let parts = conv.filters.div_ceil(division.filters);
-    let items = conv.images * conv.groups * down * across * parts;
+    let pieces = division.strip.pieces();
+    let items = conv.images * conv.groups * pieces * parts;
     check_scratch(site, division.scratch_bytes(conv));
     let cost_ns = conv.cost_ns() as f32 / items as f32;
     let held = [const { HeldPanels::new() }; MAX_SLOTS];
@@ -122,16 +116,19 @@ pub fn compute(
         division.strip.taps(scratch.taps);
         for item in claim.begin()..claim.end() {
             let (region, part) = (item / parts, item % parts);
-            let (number, region_of_it) = (region / (down * across), region % (down * across));
-            let (row, column) = (region_of_it / across * division.rows, region_of_it % across * division.strip.columns);
+            let number = region / pieces;
+            let (rows, columns) = division.strip.piece(region % pieces);
+            if rows.count == 0 {
+                continue;
+            }
             let piece = ConvPiece {
                 isa,
                 conv,
                 division: &division,
                 of: operands(conv, data, number),
                 packed: data.packed.map(|packed| (packed, number % conv.groups)),
-                rows: row..(row + division.rows).min(height),
-                columns: column..(column + division.strip.columns).min(width),
+                rows,
+                columns,
                 out: out.data().wrapping_add(number * conv.filters * conv.windows()),
             };
             if !held[claim.slot()].replace(Some(region)) {
@@ -177,7 +174,7 @@ struct ConvPiece<'a> {
     of: Data<'a>,
     /// Packed weights, and the group's number in them.
     packed: Option<(&'a PackedFilters, usize)>,
-    rows: Range<usize>,
+    rows: PieceRows,
     columns: Range<usize>,
     /// The first channel of the group in the output.
     out: *mut f32,
@@ -192,11 +189,11 @@ impl ConvPiece<'_> {
                 self.fill_panels(channel, &plane[self.columns.clone()], scratch.strip);
             } else if self.division.is_flat {
                 // The strip of a channel, where there are no sums yet: all windows, one after the other.
-                layout.fill(self.isa, plane, self.rows.clone(), self.columns.start, Some(0.0), scratch.sums);
-                self.fill_panels(channel, &scratch.sums[..self.rows.len() * self.columns.len()], scratch.strip);
+                layout.fill(self.isa, plane, self.rows, self.columns.start, Some(0.0), scratch.sums);
+                self.fill_panels(channel, &scratch.sums[..self.rows.count * self.columns.len()], scratch.strip);
             } else {
                 let to = &mut scratch.strip[channel * layout.channel()..];
-                layout.fill(self.isa, plane, self.rows.clone(), self.columns.start, Some(0.0), to);
+                layout.fill(self.isa, plane, self.rows, self.columns.start, Some(0.0), to);
             }
         }
     }
@@ -217,8 +214,8 @@ impl ConvPiece<'_> {
     /// Rows of windows whose tiles are apart, and windows of each.
     fn rows_of_tiles(&self) -> (usize, usize) {
         match self.division.is_flat {
-            true => (1, self.rows.len() * self.columns.len()),
-            false => (self.rows.len(), self.columns.len()),
+            true => (1, self.rows.count * self.columns.len()),
+            false => (self.rows.count, self.columns.len()),
         }
     }
 
@@ -304,7 +301,7 @@ impl ConvPiece<'_> {
                 data: self.out.wrapping_add(filter * conv.windows()),
                 plane: conv.windows(),
                 line: division.width,
-                rows: self.rows.clone(),
+                rows: self.rows,
                 columns: self.columns.clone(),
             };
             // SAFETY: as demanded of the caller.

@@ -36,6 +36,6 @@ pub fn compute(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f
     };
     let (count, first) = (conv.groups * conv.filters, data.bias.unwrap_or_default());
     let filters = Filters { count, weights: data.weights, first, otherwise: 0.0 };
-    let ends = WindowEnds { filters, divisor: None, bounds, finish: &finish };
+    let ends = WindowEnds { filters, divisors: None, bounds, finish: &finish };
     sliding(conv).compute::<Weighted>(isa, data.x, &ends, out, conv.cost_ns(), site)
 }

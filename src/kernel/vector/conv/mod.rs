@@ -10,7 +10,8 @@
 //! | Winograd  | 3 x 3, no stride, 7 x 7    | filters             | transformed tiles: 2.25 times fewer        |
 //! |           | windows or more            |                     | products (`winograd`)                      |
 //! | product   | windows of one element     | windows             | none: the image is the matrix (`gemm`)     |
-//! | few       | few filters in a group     | windows             | none: sums of shifted rows of a strip      |
+//! | few       | few filters in a group, of | windows             | none: sums of shifted rows of a strip      |
+//! |           | more than points           |                     |                                            |
 //! | rows      | few windows                | K                   | a row each, in scratch memory (`dots`)     |
 
 mod direct;

@@ -4,6 +4,7 @@ use super::super::activation::{self, Activation};
 use super::super::isa::Isa;
 use super::super::levels::{self, LevelLoop};
 use super::super::movement::TileTranspose;
+use super::super::strip::PieceRows;
 use std::ops::Range;
 
 /// Some windows of a few planes of the output.
@@ -13,18 +14,14 @@ pub struct OutputRegion {
     /// Floats of a plane, and of a row.
     pub plane: usize,
     pub line: usize,
-    pub rows: Range<usize>,
+    pub rows: PieceRows,
     pub columns: Range<usize>,
 }
 
 impl OutputRegion {
     /// The begin and the length of the runs of elements that follow one another in a plane.
     fn runs(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let (line, columns) = (self.line, self.columns.clone());
-        let rows = self.rows.clone();
-        // Whole rows follow one another.
-        let (runs, run) = if columns.len() == line { (1, rows.len() * line) } else { (rows.len(), columns.len()) };
-        (0..runs).map(move |i| ((rows.start + i) * line + columns.start, run))
+        self.rows.runs(self.columns.clone(), self.line)
     }
 
     /// Completes `count` planes that were stored: adds the addend, which begins with the first of them, and applies

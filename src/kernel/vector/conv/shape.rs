@@ -19,8 +19,9 @@ const MANY_TILES: usize = 7;
 const LEAST_CHANNELS: usize = 16;
 const LEAST_FILTERS: usize = 24;
 const MANY_PAIRS: usize = 1024;
-/// With fewer filters in a group, registers lie along the windows.
+/// With fewer filters in a group, registers lie along the windows, unless these are single elements of many channels.
 const FEW_FILTERS: usize = 8;
+const MANY_CHANNELS: usize = 8;
 /// Shorter sums are worth a tile whose registers lie along the windows, as no sum is turned, if most of each register
 /// of a row this long is used.
 const SHORT_SUM: usize = 256;
@@ -69,9 +70,9 @@ impl ConvShape {
         let few = self.windows() <= FEW_WINDOWS && self.windows() * self.line() * size_of::<f32>() <= ROOM;
         if few && (self.filters >= FEW_FILTERS || self.depth() >= LONG) {
             ConvAlgorithm::Rows
-        } else if self.filters < FEW_FILTERS {
+        } else if self.filters < FEW_FILTERS && !(self.is_plain() && self.channels >= MANY_CHANNELS) {
             ConvAlgorithm::Few
-        } else if self.is_plain() && self.windows() >= MANY_WINDOWS {
+        } else if self.is_plain() && (self.windows() >= MANY_WINDOWS || self.filters < FEW_FILTERS) {
             ConvAlgorithm::Product
         } else if self.suits_winograd() {
             ConvAlgorithm::Winograd

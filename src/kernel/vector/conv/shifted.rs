@@ -13,7 +13,7 @@ use super::super::isa::Isa;
 use super::super::micro::{From, MicroKernels, MicroTile, Scale, Strided};
 use super::super::piece::evenly;
 use super::super::site::{MatrixMut, Site, check_scratch};
-use super::super::strip::Strip;
+use super::super::strip::{PieceRows, Strip};
 use super::shape::{ConvShape, Data, epilogue, operands};
 use crate::base::Result;
 use crate::threadpool::{MAX_SLOTS, Span};
@@ -30,8 +30,6 @@ const ENOUGH: usize = 16;
 #[derive(Clone, Copy, Debug)]
 pub struct ShiftedDivision {
     strip: Strip,
-    /// Rows of the output in a piece.
-    rows: usize,
     /// Filters of a piece.
     filters: usize,
 }
@@ -39,11 +37,10 @@ pub struct ShiftedDivision {
 impl ShiftedDivision {
     pub fn new(caches: &Caches, conv: &ConvShape) -> ShiftedDivision {
         let (down, across) = (conv.rows, conv.columns);
-        let (rows, strip) = Strip::of_piece(down, across, conv.channels, WINDOWS, caches.floats_of_l2(4));
-        let regions = down.output.div_ceil(rows) * across.output.div_ceil(strip.columns);
-        let strips = conv.images * conv.groups * regions;
+        let strip = Strip::of_piece(down, across, conv.channels, WINDOWS, caches.floats_of_l2(4));
+        let strips = conv.images * conv.groups * strip.pieces();
         let parts = ENOUGH.div_ceil(strips.max(1)).min(conv.filters.div_ceil(FILTERS));
-        ShiftedDivision { strip, rows, filters: conv.filters.div_ceil(parts) }
+        ShiftedDivision { strip, filters: conv.filters.div_ceil(parts) }
     }
 
     /// Floats of a slot's scratch memory: the places of the rows, and a strip.
@@ -78,10 +75,9 @@ pub fn compute(
 ) -> Result<()> {
     let micro = MicroKernels::of(isa);
     let division = ShiftedDivision::new(caches, conv);
-    let (height, width) = (conv.rows.output, conv.columns.output);
-    let (down, across) = (height.div_ceil(division.rows), width.div_ceil(division.strip.columns));
     let parts = conv.filters.div_ceil(division.filters);
-    let items = conv.images * conv.groups * down * across * parts;
+    let pieces = division.strip.pieces();
+    let items = conv.images * conv.groups * pieces * parts;
     check_scratch(site, division.scratch_bytes(conv));
     let cost_ns = conv.cost_ns() as f32 / items as f32;
     let held = [const { HeldPanels::new() }; MAX_SLOTS];
@@ -97,15 +93,18 @@ pub fn compute(
         division.places(conv, places);
         for item in claim.begin()..claim.end() {
             let (region, part) = (item / parts, item % parts);
-            let (number, region_of_it) = (region / (down * across), region % (down * across));
-            let (row, column) = (region_of_it / across * division.rows, region_of_it % across * division.strip.columns);
+            let number = region / pieces;
+            let (rows, columns) = division.strip.piece(region % pieces);
+            if rows.count == 0 {
+                continue;
+            }
             let piece = ShiftedPiece {
                 micro: &micro,
                 conv,
                 layout: &division.strip,
                 of: operands(conv, data, number),
-                rows: row..(row + division.rows).min(height),
-                columns: column..(column + division.strip.columns).min(width),
+                rows,
+                columns,
                 out: out.data().wrapping_add(number * conv.filters * conv.windows()),
             };
             if !held[claim.slot()].replace(Some(region)) {
@@ -125,7 +124,7 @@ struct ShiftedPiece<'a> {
     conv: &'a ConvShape,
     layout: &'a Strip,
     of: Data<'a>,
-    rows: Range<usize>,
+    rows: PieceRows,
     columns: Range<usize>,
     /// The first channel of the group in the output.
     out: *mut f32,
@@ -135,7 +134,7 @@ impl ShiftedPiece<'_> {
     fn fill(&self, strip: &mut [f32]) {
         let plane = self.conv.plane();
         for (plane, to) in self.of.x.chunks_exact(plane).zip(strip.chunks_mut(self.layout.channel())) {
-            self.layout.fill(self.micro.isa, plane, self.rows.clone(), self.columns.start, Some(0.0), to);
+            self.layout.fill(self.micro.isa, plane, self.rows, self.columns.start, Some(0.0), to);
         }
     }
 
@@ -156,9 +155,9 @@ impl ShiftedPiece<'_> {
         };
         let most_rows = micro.rows_of(panels().map(|panel| panel.len()).max().unwrap_or(widest));
         // The rows of the strip under a row of windows stay in the L1 cache.
-        for row in self.rows.clone() {
-            let window = row * conv.columns.output + self.columns.start;
-            let under = &strip[(row - self.rows.start) * self.layout.step()..];
+        for row in 0..self.rows.count {
+            let window = self.rows.at(row) * conv.columns.output + self.columns.start;
+            let under = &strip[row * self.layout.step()..];
             for of_tile in evenly(&filters, most_rows, 1) {
                 let weights = &self.of.weights[of_tile.start * depth..of_tile.end * depth];
                 let out = self.out.wrapping_add(of_tile.start * windows + window);

@@ -163,6 +163,8 @@ fn directly() {
             axis(5, 3, 1, 1, (1, 1)),
             axis(6, 2, 2, 1, (1, 0)),
             axis(9, 1, 2, 1, (0, 0)),
+            axis(8, 3, 1, 3, (3, 3)),
+            axis(7, 3, 2, 3, (3, 4)),
             Axis { edge: EdgeMode::Reflect, ..axis(4, 3, 1, 1, (2, 1)) },
         ] {
             if rows.is_plain() && columns.is_plain() || rows.output * columns.output <= 12 {
@@ -214,6 +216,12 @@ fn directly_in_several_pieces() {
         activation,
     };
     check(&ConvShape { rows: axis(20, 3, 2, 1, (1, 1)), ..long }, ConvAlgorithm::Direct);
+    // Taps far apart.
+    let apart = |input: usize, dilation: usize| axis(input, 3, 1, dilation, (dilation, dilation));
+    for (height, dilation) in [(20, 2), (23, 6), (9, 12)] {
+        let (rows, columns) = (apart(height, dilation), apart(21, dilation));
+        check(&ConvShape { rows, columns, ..long }, ConvAlgorithm::Direct);
+    }
     // Rows longer than a piece, with a stride; a signal.
     let wide = axis(1201, 5, 2, 1, (2, 2));
     check(&ConvShape { channels: 40, filters: 17, columns: wide, ..long }, ConvAlgorithm::Direct);
@@ -227,6 +235,9 @@ fn directly_in_several_pieces() {
     // The image itself is the matrix.
     let plain = ConvShape { rows: axis(20, 1, 1, 1, (0, 0)), columns: axis(21, 1, 1, 1, (0, 0)), ..long };
     check(&plain, ConvAlgorithm::Product);
+    check(&ConvShape { filters: 3, ..plain }, ConvAlgorithm::Product);
+    let small = axis(6, 1, 1, 1, (0, 0));
+    check(&ConvShape { filters: 3, rows: small, columns: small, ..plain }, ConvAlgorithm::Product);
 }
 
 #[test]
@@ -242,7 +253,7 @@ fn with_shifted_rows() {
             Axis { edge: EdgeMode::Reflect, ..stride(2, 4, (1, 1)) },
         ]
     }) {
-        for rows in [axis(8, 3, 2, 1, (1, 0)), axis(5, 2, 1, 1, (0, 0)), Axis::ONE] {
+        for rows in [axis(8, 3, 2, 1, (1, 0)), axis(5, 2, 1, 1, (0, 0)), axis(9, 3, 1, 4, (4, 4)), Axis::ONE] {
             for (channels, filters) in [(3, 9), (1, 16), (2, 29)] {
                 let conv =
                     ConvShape { images: 2, groups: 2, channels, filters, rows, columns, activation: Activation::RELU };
@@ -291,7 +302,12 @@ fn patches_in_rows() {
 fn with_few_filters() {
     for columns in axes(70).into_iter().chain(axes(9)) {
         for (channels, filters) in [(1, 1), (3, 2), (2, 7)] {
-            for rows in [axis(5, 3, 2, 1, (1, 1)), axis(20, 3, 1, 1, (1, 1)), axis(11, 5, 1, 2, (4, 4))] {
+            for rows in [
+                axis(5, 3, 2, 1, (1, 1)),
+                axis(20, 3, 1, 1, (1, 1)),
+                axis(11, 5, 1, 2, (4, 4)),
+                axis(9, 3, 1, 7, (7, 7)),
+            ] {
                 let conv =
                     ConvShape { images: 2, groups: 3, channels, filters, rows, columns, activation: Activation::RELU };
                 if conv.windows() > 12 {
@@ -309,7 +325,7 @@ fn with_few_filters() {
 
 #[test]
 fn depthwise_in_place() {
-    for (taps, stride) in [(3, 1), (3, 2), (5, 1), (5, 2)] {
+    for (taps, stride) in [(3, 1), (3, 2), (5, 1), (5, 2), (7, 1)] {
         for (height, width, padding) in [
             (7, 7, (taps / 2, taps / 2)),
             (14, 15, (1, 1)),
@@ -335,10 +351,36 @@ fn depthwise_in_place() {
     }
 }
 
+#[test]
+fn depthwise_over_rows_that_windows_share() {
+    for (down, across, dilation) in [(7, 7, 2), (3, 3, 2), (9, 9, 1), (4, 1, 1), (6, 11, 3), (15, 3, 1), (5, 4, 1)] {
+        for (height, width, edge) in [
+            (7, 7, EdgeMode::Zero),
+            (14, 14, EdgeMode::Zero),
+            (3, 33, EdgeMode::Zero),
+            (11, 25, EdgeMode::Reflect),
+            (16, 40, EdgeMode::Zero),
+        ] {
+            let axis = |input: usize, taps: usize| {
+                let (reach, last) = ((taps - 1) * dilation, input - 1);
+                match edge {
+                    EdgeMode::Zero => axis(input, taps, 1, dilation, (reach / 3, reach - reach / 3)),
+                    EdgeMode::Reflect => Axis { edge, ..axis(input, taps, 1, dilation, (reach.min(last), last)) },
+                }
+            };
+            let (rows, columns, activation) = (axis(height, down), axis(width, across), Activation::RELU);
+            for (channels, filters) in [(1, 1), (2, 2)] {
+                let conv = ConvShape { images: 1, groups: 2, channels, filters, rows, columns, activation };
+                check(&conv, ConvAlgorithm::Few);
+            }
+        }
+    }
+}
+
 /// Padding is zeros that are multiplied, also if a weight makes NaN of them.
 #[test]
 fn depthwise_with_weights_that_are_not_finite() {
-    for (taps, stride, width) in [(3, 1, 14), (3, 2, 41), (5, 1, 7), (5, 2, 60)] {
+    for (taps, stride, width) in [(3, 1, 14), (3, 2, 41), (5, 1, 7), (5, 2, 60), (7, 1, 7), (7, 1, 28), (9, 1, 20)] {
         let axis = |input| axis(input, taps, stride, 1, (taps / 2, taps / 2));
         let (rows, columns, activation) = (axis(9), axis(width), Activation::NONE);
         let conv = ConvShape { images: 1, groups: 2, channels: 1, filters: 1, rows, columns, activation };

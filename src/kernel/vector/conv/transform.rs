@@ -9,6 +9,8 @@ pub const PLACES: usize = 16;
 pub const TAPS: usize = 9;
 /// Floats behind a group of tiles: they are copied by whole registers.
 pub const BEHIND: usize = 16;
+/// Floats behind the rows of a strip that may be read: two registers of which two floats are elements of a tile.
+pub const BEHIND_ROWS: usize = 32;
 
 /// Tiles in groups of about the same size.
 #[derive(Clone, Copy)]
@@ -21,6 +23,13 @@ impl TileGroups {
     #[inline(always)]
     pub fn at(&self, group: usize) -> Range<usize> {
         group * self.tiles / self.count..(group + 1) * self.tiles / self.count
+    }
+
+    /// The size of the groups, if all have the same and each is a part of a row of so many tiles.
+    #[inline(always)]
+    fn parts_of(&self, columns: usize) -> Option<usize> {
+        let size = self.tiles / self.count;
+        (size * self.count == self.tiles && columns.is_multiple_of(size)).then_some(size)
     }
 
     pub fn numbered(self) -> impl Iterator<Item = (usize, Range<usize>)> {
@@ -65,11 +74,11 @@ macro_rules! on {
 }
 
 /// Tiles of a channel to be transformed.
-pub struct TilesOfChannel<'a> {
-    /// The strip, with floats from one row of tiles to the next.
+pub struct TilesOfChannel {
+    /// The strip, with floats from one row to the next: four rows of elements, and two more for each further row of
+    /// tiles.
     pub x: *const f32,
-    pub x_step: usize,
-    pub taps: &'a [usize],
+    pub row: usize,
     pub rows: usize,
     pub columns: usize,
     /// `[place][tile]`, and floats from one place to the next.
@@ -83,7 +92,7 @@ pub struct TilesOfChannel<'a> {
     pub to_place: usize,
 }
 
-impl TilesOfChannel<'_> {
+impl TilesOfChannel {
     /// # Safety
     /// The level is supported. The strip has all tiles, and there is room for them, with a register behind the tiles of
     /// each place, and of each group.
@@ -93,36 +102,26 @@ impl TilesOfChannel<'_> {
     }
 
     #[inline(always)]
-    #[expect(clippy::needless_range_loop, reason = "the number of a column, or of a row of columns")]
     unsafe fn vectors<V: Vector>(&self) {
+        let (channel, channels) = self.number;
         // SAFETY: as demanded of the caller. Floats stored behind the last tile of a row, or of a channel in a group,
         // are not read, or stored again by what follows.
         unsafe {
-            for row in 0..self.rows {
-                for column in (0..self.columns).step_by(V::LANES) {
-                    let x = self.x.add(row * self.x_step + column);
-                    let to = self.at.add(row * self.columns + column);
-                    // Bt d, a column of the tile at a time.
-                    let mut half = [[V::splat(0.0); 4]; 4];
-                    for j in 0..4 {
-                        let d = |i: usize| V::load(x.add(*self.taps.get_unchecked(4 * i + j)));
-                        let (d0, d1, d2, d3) = (d(0), d(1), d(2), d(3));
-                        half[0][j] = d0.sub(d2);
-                        half[1][j] = d1.add(d2);
-                        half[2][j] = d2.sub(d1);
-                        half[3][j] = d1.sub(d3);
-                    }
-                    // Times B.
-                    for (i, [h0, h1, h2, h3]) in half.into_iter().enumerate() {
-                        let place = |j: usize| to.add((4 * i + j) * self.at_place);
-                        h0.sub(h2).store(place(0));
-                        h1.add(h2).store(place(1));
-                        h2.sub(h1).store(place(2));
-                        h1.sub(h3).store(place(3));
+            if let Some(size) = self.groups.parts_of(self.columns) {
+                for group in 0..self.groups.count {
+                    let (row, column) = (group * size / self.columns, group * size % self.columns);
+                    let to = self.to.add((group * channels + channel) * size + group * BEHIND);
+                    for at in (0..size).step_by(V::LANES) {
+                        self.register::<V>(row, column + at, to.add(at), self.to_place);
                     }
                 }
+                return;
             }
-            let (channel, channels) = self.number;
+            for row in 0..self.rows {
+                for column in (0..self.columns).step_by(V::LANES) {
+                    self.register::<V>(row, column, self.at.add(row * self.columns + column), self.at_place);
+                }
+            }
             for group in 0..self.groups.count {
                 let of = self.groups.at(group);
                 let to = self.to.add(of.start * channels + channel * of.len() + group * BEHIND);
@@ -132,6 +131,42 @@ impl TilesOfChannel<'_> {
                         V::load(from.add(at)).store(to.add(at));
                     }
                 }
+            }
+        }
+    }
+
+    /// Transforms a register of tiles of a row, from a column on.
+    ///
+    /// # Safety
+    /// As `transform`: there are `PLACES` times as many floats at `to`, so many from one place to the next.
+    #[inline(always)]
+    unsafe fn register<V: Vector>(&self, row: usize, column: usize, to: *mut f32, to_place: usize) {
+        // SAFETY: as demanded of the caller; two registers follow the first element, and its second neighbour.
+        unsafe {
+            let x = self.x.add(2 * row * self.row + 2 * column);
+            // Bt d, two columns of the tile at a time.
+            let mut half = [[V::splat(0.0); 4]; 4];
+            for j in [0, 2] {
+                let d = |i: usize| {
+                    let x = x.add(i * self.row + j);
+                    let (near, far) = (V::load(x), V::load(x.add(V::LANES)));
+                    [near.evens(far), near.odds(far)]
+                };
+                let (d0, d1, d2, d3) = (d(0), d(1), d(2), d(3));
+                for k in 0..2 {
+                    half[0][j + k] = d0[k].sub(d2[k]);
+                    half[1][j + k] = d1[k].add(d2[k]);
+                    half[2][j + k] = d2[k].sub(d1[k]);
+                    half[3][j + k] = d1[k].sub(d3[k]);
+                }
+            }
+            // Times B.
+            for (i, [h0, h1, h2, h3]) in half.into_iter().enumerate() {
+                let place = |j: usize| to.add((4 * i + j) * to_place);
+                h0.sub(h2).store(place(0));
+                h1.add(h2).store(place(1));
+                h2.sub(h1).store(place(2));
+                h1.sub(h3).store(place(3));
             }
         }
     }

@@ -9,10 +9,10 @@
 //! y = At M A      the output
 //! ```
 //!
-//! A strip with a stride of 2 and 4 x 4 taps holds the tiles: its windows are the tiles, and neighbouring tiles are
-//! neighbours under every tap, so they are transformed a register at a time. A piece of the region is some rows of
-//! tiles, some filters of them. It goes from place to place: the tiles and the weights of one place, and the sums of
-//! all, are in the L2 cache. Tiles whose sums are in registers at once lie together, channel after channel.
+//! A strip holds the rows under some rows of tiles. Neighbouring tiles are transformed a register at a time, which
+//! takes every second element of a row, and of what follows the first two. A piece of the region is some rows of tiles,
+//! some filters of them. It goes from place to place: the tiles and the weights of one place, and the sums of all, are
+//! in the L2 cache. Tiles whose sums are in registers at once lie together, channel after channel.
 //!
 //! The chains of additions are shorter than those of the definition, and so is the error. An infinity or a NaN in a
 //! tile may make all four elements of its output NaN, also those whose windows do not reach it.
@@ -24,13 +24,15 @@ use super::super::caches::Caches;
 use super::super::held::HeldPanels;
 use super::super::isa::Isa;
 use super::super::site::{MatrixMut, Site, check_scratch};
-use super::super::strip::Strip;
+use super::super::strip::{PieceRows, Strip};
 use super::super::window::Axis;
 use super::filters::{self, PackedFilters};
 use super::output::OutputRegion;
 use super::shape::{ConvShape, Data, operands};
 use super::tile::{FilterRegisters, NextWeights, Tile};
-use super::transform::{BEHIND, OutputOfPiece, PLACES, TAPS, TileGroups, TilesOfChannel, transform_weights};
+use super::transform::{
+    BEHIND, BEHIND_ROWS, OutputOfPiece, PLACES, TAPS, TileGroups, TilesOfChannel, transform_weights,
+};
 use crate::base::Result;
 use crate::threadpool::{MAX_SLOTS, Span};
 use std::ops::Range;
@@ -64,6 +66,8 @@ pub struct WinogradDivision {
     /// Rows of tiles, and tiles of each.
     height: usize,
     width: usize,
+    /// Tiles of a row in a piece, at most.
+    columns: usize,
     /// Rows of tiles in a piece, at most, and in an item of the region: few filters are divided by rows alone.
     rows: usize,
     unit: usize,
@@ -81,51 +85,55 @@ pub struct WinogradDivision {
 impl WinogradDivision {
     pub fn new(isa: Isa, caches: &Caches, conv: &ConvShape) -> WinogradDivision {
         let registers = FilterRegisters::of(isa);
-        let tiles = |axis: Axis| Axis { output: axis.output.div_ceil(2), taps: 4, stride: 2, ..axis };
-        let (down, across) = (tiles(conv.rows), tiles(conv.columns));
+        let (height, width) = (conv.rows.output.div_ceil(2), conv.columns.output.div_ceil(2));
         // A place's tiles of all channels are read once for each few filters: a quarter of the L2 cache.
         let most = (caches.floats_of_l2(4) / conv.channels).clamp(FEW_TILES, MANY_TILES);
-        let (rows, strip) = Strip::of_piece(down, across, 1, most, usize::MAX);
-        let pieces = down.output.div_ceil(rows) * across.output.div_ceil(strip.columns) * conv.images * conv.groups;
+        let columns = evenly(width, most);
+        let rows = evenly(height, (most / columns).clamp(1, height));
+        // Four rows for each row of tiles, and all elements of a row.
+        let down = Axis { output: height, taps: 4, stride: 2, ..conv.rows };
+        let across = Axis { output: 2 * width + 2, taps: 1, ..conv.columns };
+        let strip = Strip::new(down, across, rows, 2 * columns + 2);
+        let pieces = height.div_ceil(rows) * width.div_ceil(columns) * conv.images * conv.groups;
         let parts = ENOUGH.div_ceil(pieces.max(1)).min(conv.filters.div_ceil(FILTERS));
         let filters = conv.filters.div_ceil(parts).next_multiple_of(registers.lanes);
-        let enough = down.output.div_ceil(ENOUGH.div_ceil((conv.images * conv.groups).max(1)));
-        let unit = if parts == 1 { enough.max(FEW_TILES / 2 / strip.columns).clamp(1, rows) } else { rows };
-        let (blocks, at_once) = registers.tile(rows * strip.columns, filters / registers.lanes);
-        let width = blocks * registers.lanes;
+        let enough = height.div_ceil(ENOUGH.div_ceil((conv.images * conv.groups).max(1)));
+        let unit = if parts == 1 { enough.max(FEW_TILES / 2 / columns).clamp(1, rows) } else { rows };
+        let (blocks, at_once) = registers.tile(rows * columns, filters / registers.lanes);
+        let at_once_filters = blocks * registers.lanes;
         // The weights that are transformed once are read once for each piece, the tiles once for these filters: if
         // there are about as many of both, the least is read in all.
-        let together = caches.floats_of_l2(2) / (PLACES * rows * strip.columns);
+        let together = caches.floats_of_l2(2) / (PLACES * rows * columns);
         WinogradDivision {
             strip,
-            height: down.output,
-            width: across.output,
+            height,
+            width,
+            columns,
             rows,
             unit,
             at_once,
             blocks,
-            stretch: evenly(conv.channels, (caches.floats_of_l1(2) / width).max(1)),
+            stretch: evenly(conv.channels, (caches.floats_of_l1(2) / at_once_filters).max(1)),
             filters,
-            together: (together / width).max(1) * width,
+            together: (together / at_once_filters).max(1) * at_once_filters,
         }
     }
 
     /// Floats of the transformed tiles of one place.
     fn place(&self, conv: &ConvShape) -> usize {
-        let tiles = self.rows * self.strip.columns;
+        let tiles = self.rows * self.columns;
         (tiles * conv.channels + tiles.div_ceil(self.at_once) * BEHIND).next_multiple_of(16)
     }
 
-    /// Floats of a slot's scratch memory: the places of the taps, a strip of one channel and its transformed tiles,
-    /// those of all channels, sums, the output, the first values of sums, and weights that are transformed during the
-    /// call: packed, and transformed.
-    fn floats(&self, isa: Isa, conv: &ConvShape) -> [usize; 9] {
-        let tiles = self.rows * self.strip.columns;
+    /// Floats of a slot's scratch memory: a strip of one channel and its transformed tiles, those of all channels,
+    /// sums, the output, the first values of sums, and weights that are transformed during the call: packed, and
+    /// transformed.
+    fn floats(&self, isa: Isa, conv: &ConvShape) -> [usize; 8] {
+        let tiles = self.rows * self.columns;
         let width = self.blocks * FilterRegisters::of(isa).lanes;
         let together = self.together.min(conv.filters.next_multiple_of(width));
         let sizes = [
-            PLACES * size_of::<usize>() / size_of::<f32>(),
-            self.strip.floats(1),
+            self.strip.floats(1) + BEHIND_ROWS,
             PLACES * (tiles + BEHIND),
             PLACES * self.place(conv),
             PLACES * tiles * together,
@@ -157,7 +165,7 @@ pub fn compute(
 ) -> Result<()> {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
     let division = WinogradDivision::new(isa, caches, conv);
-    let (down, across) = (division.height.div_ceil(division.unit), division.width.div_ceil(division.strip.columns));
+    let (down, across) = (division.height.div_ceil(division.unit), division.width.div_ceil(division.columns));
     let parts = conv.filters.div_ceil(division.filters);
     let items = conv.images * conv.groups * down * across * parts;
     // Items of a piece: the last one of an image may be smaller.
@@ -166,10 +174,9 @@ pub fn compute(
     let cost_ns = conv.cost_ns() as f32 / items as f32;
     let held = [const { HeldPanels::new() }; MAX_SLOTS];
     site.parallel_for(&Span { items, cost_ns, ..Span::default() }, &|claim| {
-        // SAFETY: the slot's scratch memory has the floats that `scratch_bytes` says, initialised, aligned for a place,
-        // and exclusive to this claim.
+        // SAFETY: the slot's scratch memory has the floats that `scratch_bytes` says, initialised, and exclusive to
+        // this claim.
         let mut scratch = unsafe { WinogradScratch::new(isa, &division, conv, site.scratch(claim.slot()).cast()) };
-        division.strip.taps(scratch.taps);
         let mut item = claim.begin();
         while item < claim.end() {
             let (region, part) = (item / parts, item % parts);
@@ -180,7 +187,7 @@ pub fn compute(
                 1 => (1, evenly((down - unit).min(left), most)),
                 _ => ((parts - part).min(left), 1),
             };
-            let (row, column) = (unit * division.unit, column * division.strip.columns);
+            let (row, column) = (unit * division.unit, column * division.columns);
             let piece = WinogradPiece {
                 isa,
                 conv,
@@ -188,7 +195,7 @@ pub fn compute(
                 of: operands(conv, data, number),
                 packed: data.packed.map(|packed| (packed, number % conv.groups)),
                 rows: row..(row + units * division.unit).min(division.height),
-                columns: column..(column + division.strip.columns).min(division.width),
+                columns: column..(column + division.columns).min(division.width),
                 out: out.data().wrapping_add(number * conv.filters * conv.windows()),
             };
             if !held[claim.slot()].replace(Some(region)) {
@@ -205,7 +212,6 @@ pub fn compute(
 
 /// The parts of a slot's scratch memory.
 struct WinogradScratch<'a> {
-    taps: &'a mut [usize],
     strip: &'a mut [f32],
     channel: &'a mut [f32],
     tiles: &'a mut [f32],
@@ -218,25 +224,22 @@ struct WinogradScratch<'a> {
 
 impl<'a> WinogradScratch<'a> {
     /// # Safety
-    /// `memory` has the floats of `WinogradDivision::floats`, initialised, exclusive during 'a, aligned for a `usize`.
+    /// `memory` has the floats of `WinogradDivision::floats`, initialised, exclusive during 'a.
     unsafe fn new(isa: Isa, division: &WinogradDivision, conv: &ConvShape, memory: *mut f32) -> WinogradScratch<'a> {
         let sizes = division.floats(isa, conv);
-        let begins: [usize; 9] = std::array::from_fn(|i| sizes[..i].iter().sum());
+        let begins: [usize; 8] = std::array::from_fn(|i| sizes[..i].iter().sum());
         // SAFETY: as demanded of the caller; the parts follow one another.
         let part = |i: usize| unsafe { std::slice::from_raw_parts_mut(memory.add(begins[i]), sizes[i]) };
-        // SAFETY: likewise; any bits are a place.
-        let taps = unsafe { std::slice::from_raw_parts_mut(memory.cast::<usize>(), PLACES) };
-        part(6).fill(0.0);
+        part(5).fill(0.0);
         WinogradScratch {
-            taps,
-            strip: part(1),
-            channel: part(2),
-            tiles: part(3),
-            sums: part(4),
-            output: part(5),
-            zeros: part(6),
-            plain: part(7),
-            weights: part(8),
+            strip: part(0),
+            channel: part(1),
+            tiles: part(2),
+            sums: part(3),
+            output: part(4),
+            zeros: part(5),
+            plain: part(6),
+            weights: part(7),
         }
     }
 }
@@ -280,11 +283,11 @@ impl WinogradPiece<'_> {
         let (conv, layout) = (self.conv, &self.division.strip);
         for channel in 0..conv.channels {
             let plane = &self.of.x[channel * conv.plane()..][..conv.plane()];
-            layout.fill(self.isa, plane, self.rows.clone(), self.columns.start, Some(0.0), scratch.strip);
+            let rows = PieceRows::run(self.rows.clone());
+            layout.fill(self.isa, plane, rows, 2 * self.columns.start, Some(0.0), scratch.strip);
             let tiles = TilesOfChannel {
                 x: scratch.strip.as_ptr(),
-                x_step: layout.step(),
-                taps: scratch.taps,
+                row: layout.step() / 2,
                 rows: self.rows.len(),
                 columns: self.columns.len(),
                 at: scratch.channel.as_mut_ptr(),
@@ -414,7 +417,7 @@ impl WinogradPiece<'_> {
             data: self.out.wrapping_add(filters.start * conv.windows()),
             plane: conv.windows(),
             line: conv.columns.output,
-            rows,
+            rows: PieceRows::run(rows),
             columns,
         };
         // SAFETY: as demanded of the caller.

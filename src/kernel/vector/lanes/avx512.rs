@@ -39,7 +39,7 @@ impl Vector for V {
     methods! {
         fn load(from: *const f32) -> V { _mm512_loadu_ps(from) }
         fn load_part(from: *const f32, count: usize) -> V {
-            _mm512_mask_loadu_ps(_mm512_set1_ps(f32::NEG_INFINITY), first(count), from)
+            _mm512_mask_loadu_ps(_mm512_set1_ps(1.0), first(count), from)
         }
         fn load_first(from: *const f32, count: usize) -> V { _mm512_maskz_loadu_ps(first(count), from) }
         fn store(self: V, to: *mut f32) { _mm512_storeu_ps(to, self) }
@@ -124,7 +124,7 @@ impl Vector for Ymm {
     methods! {
         fn load(from: *const f32) -> Ymm { Ymm(_mm256_loadu_ps(from)) }
         fn load_part(from: *const f32, count: usize) -> Ymm {
-            Self::load_lanes(from, first(count) as __mmask8, f32::NEG_INFINITY)
+            Self::load_lanes(from, first(count) as __mmask8, 1.0)
         }
         fn load_first(from: *const f32, count: usize) -> Ymm {
             Ymm(_mm256_maskz_loadu_ps(first(count) as __mmask8, from))

@@ -9,8 +9,9 @@
 //!   transposition of both, done in blocks that fit into registers (`tile`);
 //! - nothing: a single run of bytes.
 //!
-//! An item of a region is some elements of a line, or a tile of at most 127 x 127 elements, so pieces write disjoint
-//! memory. Nothing is computed, so the result does not depend on the division of the work.
+//! An item of a region is some elements of a line, or a tile of at most 127 x 127 elements, or as many in a longer one
+//! if a side of the plane is short, so pieces write disjoint memory. Nothing is computed, so the result does not depend
+//! on the division of the work.
 
 mod tile;
 
@@ -32,7 +33,7 @@ pub struct StridedDim {
 
 /// Approximate bytes of an item of lines.
 const LINE_BYTES: usize = 16 << 10;
-/// Elements of a side of a tile; the last tile of a side includes the remainder.
+/// Elements of a side of a tile.
 const SIDE: usize = 64;
 /// Time per copied byte: read and written at 40 GB/s each. A tile takes longer, and each element of a line has an
 /// additional cost.
@@ -61,7 +62,36 @@ enum InnerLoop {
     /// `count` elements in an item, or `bytes` of one element.
     Line { dim: StridedDim, count: usize, bytes: usize },
     /// The source is consecutive along `columns`, the destination along `rows`.
-    Tile { columns: StridedDim, rows: StridedDim, transpose: tile::TileTranspose },
+    Tile { columns: TileSide, rows: TileSide, transpose: tile::TileTranspose },
+}
+
+/// A dimension that is cut into the sides of tiles.
+#[derive(Clone, Copy, Debug)]
+struct TileSide {
+    dim: StridedDim,
+    /// Elements of a tile: the last one has up to twice as many, so that none is too small for the blocks of `tile`.
+    each: usize,
+}
+
+impl TileSide {
+    /// The longer, the less elements there are on the other side.
+    fn new(dim: StridedDim, other: &StridedDim) -> TileSide {
+        TileSide { dim, each: SIDE * (SIDE / other.size).max(1) }
+    }
+
+    fn count(&self) -> usize {
+        (self.dim.size / self.each).max(1)
+    }
+
+    fn range(&self, number: usize) -> Range<usize> {
+        let end = if number + 1 == self.count() { self.dim.size } else { (number + 1) * self.each };
+        number * self.each..end
+    }
+
+    /// Elements of most tiles.
+    fn usual(&self) -> f32 {
+        self.dim.size.min(self.each) as f32
+    }
 }
 
 impl Movement {
@@ -119,7 +149,8 @@ impl Movement {
         (self.inner, self.per_place) = match (source, transpose) {
             (Some(i), Some(transpose)) if i > 0 && self.outer[0].to == bytes => {
                 let (columns, rows) = (self.take(i), self.take(0));
-                (InnerLoop::Tile { columns, rows, transpose }, sides(columns.size) * sides(rows.size))
+                let (columns, rows) = (TileSide::new(columns, &rows), TileSide::new(rows, &columns));
+                (InnerLoop::Tile { columns, rows, transpose }, columns.count() * rows.count())
             }
             _ => {
                 let dim = if self.rank > 0 { self.take(0) } else { StridedDim { size: 1, from: 0, to: 0 } };
@@ -149,7 +180,7 @@ impl Movement {
         let (elements, factor) = match self.inner {
             InnerLoop::Line { count: 1, bytes, .. } => return 5.0 + bytes as f32 * NS_PER_BYTE,
             InnerLoop::Line { count, .. } => (count as f32, 1.0),
-            InnerLoop::Tile { columns, rows, .. } => (columns.size.min(SIDE) as f32 * rows.size.min(SIDE) as f32, 2.0),
+            InnerLoop::Tile { columns, rows, .. } => (columns.usual() * rows.usual(), 2.0),
         };
         let each = if factor > 1.0 { 0.0 } else { NS_PER_ELEMENT };
         5.0 + elements * (each + factor * self.unit as f32 * NS_PER_BYTE)
@@ -160,7 +191,7 @@ impl Movement {
         let (mut low, mut high, mut end) = (self.from, self.from, self.to);
         let (a, b) = match &self.inner {
             InnerLoop::Line { dim, .. } => (*dim, StridedDim { size: 1, from: 0, to: 0 }),
-            InnerLoop::Tile { columns, rows, .. } => (*columns, *rows),
+            InnerLoop::Tile { columns, rows, .. } => (columns.dim, rows.dim),
         };
         for dim in self.outer[..self.rank].iter().chain([&a, &b]) {
             let steps = dim.size as isize - 1;
@@ -198,10 +229,11 @@ impl Movement {
                         self.lines(first..first + count, &dim, each, bytes, from, to)
                     }
                     InnerLoop::Tile { columns, rows, transpose } => {
-                        let across = sides(columns.size);
+                        let across = columns.count();
                         for number in first..first + count {
                             // Down the rows of the source first: along the destination.
-                            let (c, r) = (side(number % across, columns.size), side(number / across, rows.size));
+                            let (c, r) = (columns.range(number % across), rows.range(number / across));
+                            let (columns, rows) = (columns.dim, rows.dim);
                             let source = from.offset(c.start as isize * columns.from + r.start as isize * rows.from);
                             let target = to.offset(c.start as isize * columns.to + r.start as isize * rows.to);
                             transpose.run((source, rows.from), (target, columns.to), r.len(), c.len());
@@ -251,18 +283,7 @@ impl Movement {
             let elements = items.start * each..(items.end * each).min(dim.size);
             let first = elements.start as isize;
             let (from, to) = (from.offset(first * dim.from), to.offset(first * dim.to));
-            match self.unit {
-                1 => elements_of::<u8>(elements.len(), dim, from, to),
-                2 => elements_of::<u16>(elements.len(), dim, from, to),
-                4 => elements_of::<u32>(elements.len(), dim, from, to),
-                8 => elements_of::<u64>(elements.len(), dim, from, to),
-                16 => elements_of::<u128>(elements.len(), dim, from, to),
-                unit => {
-                    for i in 0..elements.len() as isize {
-                        run(from.offset(i * dim.from), to.offset(i * dim.to), unit);
-                    }
-                }
-            }
+            elements_along(self.unit, elements.len(), dim, from, to);
         }
     }
 }
@@ -310,15 +331,33 @@ impl StridedDim {
     }
 }
 
-/// Number of tiles on a side of a tiled plane: the last one has up to twice as many elements, so that none is too small
-/// for the blocks of `tile`.
-fn sides(size: usize) -> usize {
-    (size / SIDE).max(1)
+/// Copies all runs of `run` bytes into rows of `row` bytes, each to the same place of its row.
+pub fn scatter_runs(from: &[u8], run: usize, to: &mut [u8], row: usize, at: usize) {
+    let count = from.len() / run;
+    assert!(at + run <= row && to.len() >= count * row, "{count} runs of {run} bytes at {at} of {row}");
+    let dim = StridedDim { size: count, from: run as isize, to: row as isize };
+    // SAFETY: compared above.
+    unsafe { elements_along(run, count, &dim, from.as_ptr(), to.as_mut_ptr().add(at)) }
 }
 
-fn side(number: usize, size: usize) -> Range<usize> {
-    let end = if number + 1 == sides(size) { size } else { (number + 1) * SIDE };
-    number * SIDE..end
+/// # Safety
+/// `count` elements of `unit` bytes lie at `from` and may be written at `to`, with the strides of `dim`.
+unsafe fn elements_along(unit: usize, count: usize, dim: &StridedDim, from: *const u8, to: *mut u8) {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        match unit {
+            1 => elements_of::<u8>(count, dim, from, to),
+            2 => elements_of::<u16>(count, dim, from, to),
+            4 => elements_of::<u32>(count, dim, from, to),
+            8 => elements_of::<u64>(count, dim, from, to),
+            16 => elements_of::<u128>(count, dim, from, to),
+            unit => {
+                for i in 0..count as isize {
+                    run(from.offset(i * dim.from), to.offset(i * dim.to), unit);
+                }
+            }
+        }
+    }
 }
 
 /// # Safety

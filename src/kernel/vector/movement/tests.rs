@@ -70,6 +70,43 @@ fn planes_of_every_size_are_transposed_on_every_level() {
 }
 
 #[test]
+fn thin_planes_are_transposed_in_long_tiles() {
+    for isa in Isa::available() {
+        for unit in [1, 2, 4, 8] {
+            for thin in 1..=6 {
+                for long in [15, 31, 63, 100, 257, 3001] {
+                    for (rows, columns) in [(thin, long), (long, thin)] {
+                        let bytes = 2 * rows * columns * unit;
+                        check(isa, unit, &permuted(unit, &[2, rows, columns], &[0, 2, 1]), 0, 0, (bytes, bytes), 1);
+                    }
+                    // Rows that are not dense.
+                    let (pitch, unit) = ((thin * unit + 5) as isize, unit as isize);
+                    let dims = [
+                        StridedDim { size: thin, from: unit, to: long as isize * unit + 3 },
+                        StridedDim { size: long, from: pitch, to: unit },
+                    ];
+                    let (from, to) = (long * pitch as usize, thin * (long * unit as usize + 3));
+                    check(isa, unit as usize, &dims, 0, 0, (from, to), 1);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn runs_come_into_their_rows() {
+    for run in (1..40).chain([100]) {
+        let from = bytes(7 * run);
+        let mut to = vec![0xEE; 7 * (run + 9) + 4];
+        scatter_runs(&from, run, &mut to, run + 9, 4);
+        for (i, row) in to.chunks(run + 9).take(7).enumerate() {
+            assert!(row[4..][..run] == from[i * run..][..run], "{run}");
+            assert!(row[..4].iter().chain(&row[4 + run..]).all(|&byte| byte == 0xEE), "{run}");
+        }
+    }
+}
+
+#[test]
 fn dimensions_in_any_order() {
     let orders: &[&[usize]] =
         &[&[0, 1, 2, 3], &[3, 2, 1, 0], &[0, 2, 1, 3], &[0, 3, 1, 2], &[1, 0, 3, 2], &[2, 3, 0, 1], &[0, 1, 3, 2]];

@@ -7,7 +7,9 @@
 //! floats from 16 rows with AVX-512.
 //!
 //! The edges are processed in blocks that overlap the previous ones, within the tile, so every element is written by
-//! the same piece. Tiles thinner than a block go element by element.
+//! the same piece. Tiles thinner than a block go element by element, but for those of two to four dense rows or
+//! columns: as many registers hold whole columns, or rows, and a register of the result takes its bytes from each of
+//! them.
 
 use super::super::isa::Isa;
 
@@ -100,6 +102,11 @@ mod x86 {
         unsafe fn load(from: *const u8, apart: isize) -> Self;
         /// Stores the register at a writable address.
         unsafe fn store(self, to: *mut u8);
+        /// Stores lane l at `to + l * apart`, with 16 writable bytes each.
+        unsafe fn store_lanes(self, to: *mut u8, apart: usize);
+        /// The bytes at these places of each lane, 0 for a place of 128 or more. This needs AVX2.
+        unsafe fn bytes_at(self, places: &[u8; 16]) -> Self;
+        unsafe fn or(self, other: Self) -> Self;
         /// Interleaves the lower halves of each pair of lanes, by elements of SIZE bytes, and the upper ones.
         unsafe fn interleave<const SIZE: usize>(self, other: Self) -> (Self, Self);
     }
@@ -129,6 +136,21 @@ mod x86 {
             unsafe { _mm_storeu_si128(to.cast(), self) }
         }
         #[inline(always)]
+        unsafe fn store_lanes(self, to: *mut u8, _: usize) {
+            // SAFETY: as demanded of the caller.
+            unsafe { _mm_storeu_si128(to.cast(), self) }
+        }
+        #[inline(always)]
+        unsafe fn bytes_at(self, places: &[u8; 16]) -> Self {
+            // SAFETY: as demanded of the caller.
+            unsafe { _mm_shuffle_epi8(self, _mm_loadu_si128(places.as_ptr().cast())) }
+        }
+        #[inline(always)]
+        unsafe fn or(self, other: Self) -> Self {
+            // SAFETY: as demanded of the caller.
+            unsafe { _mm_or_si128(self, other) }
+        }
+        #[inline(always)]
         unsafe fn interleave<const SIZE: usize>(self, other: Self) -> (Self, Self) {
             interleaved!(self, other,
                 1: _mm_unpacklo_epi8 _mm_unpackhi_epi8, 2: _mm_unpacklo_epi16 _mm_unpackhi_epi16,
@@ -150,6 +172,24 @@ mod x86 {
         unsafe fn store(self, to: *mut u8) {
             // SAFETY: as demanded of the caller.
             unsafe { _mm256_storeu_si256(to.cast(), self) }
+        }
+        #[inline(always)]
+        unsafe fn store_lanes(self, to: *mut u8, apart: usize) {
+            // SAFETY: as demanded of the caller.
+            unsafe {
+                _mm_storeu_si128(to.cast(), _mm256_castsi256_si128(self));
+                _mm_storeu_si128(to.add(apart).cast(), _mm256_extracti128_si256::<1>(self));
+            }
+        }
+        #[inline(always)]
+        unsafe fn bytes_at(self, places: &[u8; 16]) -> Self {
+            // SAFETY: as demanded of the caller.
+            unsafe { _mm256_shuffle_epi8(self, _mm256_broadcastsi128_si256(_mm_loadu_si128(places.as_ptr().cast()))) }
+        }
+        #[inline(always)]
+        unsafe fn or(self, other: Self) -> Self {
+            // SAFETY: as demanded of the caller.
+            unsafe { _mm256_or_si256(self, other) }
         }
         #[inline(always)]
         unsafe fn interleave<const SIZE: usize>(self, other: Self) -> (Self, Self) {
@@ -175,6 +215,26 @@ mod x86 {
         unsafe fn store(self, to: *mut u8) {
             // SAFETY: as demanded of the caller.
             unsafe { _mm512_storeu_si512(to.cast(), self) }
+        }
+        #[inline(always)]
+        unsafe fn store_lanes(self, to: *mut u8, apart: usize) {
+            // SAFETY: as demanded of the caller.
+            unsafe {
+                _mm_storeu_si128(to.cast(), _mm512_castsi512_si128(self));
+                _mm_storeu_si128(to.add(apart).cast(), _mm512_extracti32x4_epi32::<1>(self));
+                _mm_storeu_si128(to.add(2 * apart).cast(), _mm512_extracti32x4_epi32::<2>(self));
+                _mm_storeu_si128(to.add(3 * apart).cast(), _mm512_extracti32x4_epi32::<3>(self));
+            }
+        }
+        #[inline(always)]
+        unsafe fn bytes_at(self, places: &[u8; 16]) -> Self {
+            // SAFETY: as demanded of the caller.
+            unsafe { _mm512_shuffle_epi8(self, _mm512_broadcast_i32x4(_mm_loadu_si128(places.as_ptr().cast()))) }
+        }
+        #[inline(always)]
+        unsafe fn or(self, other: Self) -> Self {
+            // SAFETY: as demanded of the caller.
+            unsafe { _mm512_or_si512(self, other) }
         }
         #[inline(always)]
         unsafe fn interleave<const SIZE: usize>(self, other: Self) -> (Self, Self) {
@@ -264,6 +324,118 @@ mod x86 {
         true
     }
 
+    /// The places in each of C registers of the bytes of each of C registers of results, for elements of SIZE
+    /// bytes that are C columns, or C rows.
+    struct Places<const SIZE: usize, const C: usize>;
+
+    impl<const SIZE: usize, const C: usize> Places<SIZE, C> {
+        /// Of columns, from the bytes of whole rows.
+        const SPLIT: [[[u8; 16]; C]; C] = Self::places(false);
+        /// Of whole columns, from the bytes of rows.
+        const JOIN: [[[u8; 16]; C]; C] = Self::places(true);
+
+        const fn places(joins: bool) -> [[[u8; 16]; C]; C] {
+            let mut places = [[[0x80; 16]; C]; C];
+            let mut byte = 0;
+            while byte < 16 * C {
+                let (element, in_element) = (byte / SIZE, byte % SIZE);
+                // The byte in a register for each of the C, and in all of them as they lie side by side.
+                let (register, place) = (element % C, element / C * SIZE + in_element);
+                if joins {
+                    places[byte / 16][register][byte % 16] = place as u8;
+                } else {
+                    places[register][byte / 16][place] = (byte % 16) as u8;
+                }
+                byte += 1;
+            }
+            places
+        }
+    }
+
+    /// A tile of C dense columns, or of C rows that become dense columns; false if it has less than a block.
+    ///
+    /// # Safety
+    /// As of `TileTranspose::run`; the processor has AVX2.
+    #[inline(always)]
+    unsafe fn thin_of<R: Register, const SIZE: usize, const C: usize, const JOINS: bool>(
+        from: *const u8,
+        from_stride: isize,
+        to: *mut u8,
+        to_stride: isize,
+        count: usize,
+    ) -> bool {
+        let block = R::LANES * 16 / SIZE;
+        if count < block {
+            return false;
+        }
+        let places = if JOINS { &Places::<SIZE, C>::JOIN } else { &Places::<SIZE, C>::SPLIT };
+        let mut at = 0;
+        while at < count {
+            // SAFETY: as demanded of the caller; the block lies in the tile.
+            unsafe {
+                let mut sources = [R::load(from, 16); C];
+                for (i, source) in sources.iter_mut().enumerate() {
+                    *source = match JOINS {
+                        true => R::load(from.offset(i as isize * from_stride).add(at * SIZE), 16),
+                        false => R::load(from.add(at * SIZE * C + 16 * i), 16 * C as isize),
+                    };
+                }
+                for (i, places) in places.iter().enumerate() {
+                    let mut result = sources[0].bytes_at(&places[0]);
+                    for (source, places) in sources.iter().zip(places).skip(1) {
+                        result = result.or(source.bytes_at(places));
+                    }
+                    match JOINS {
+                        true => result.store_lanes(to.add(at * SIZE * C + 16 * i), 16 * C),
+                        false => result.store(to.offset(i as isize * to_stride).add(at * SIZE)),
+                    }
+                }
+            }
+            at = next(at, block, count);
+        }
+        true
+    }
+
+    /// A tile of two to four columns that are dense, or rows that become dense columns, if no register holds as many.
+    ///
+    /// # Safety
+    /// As of `thin_of`.
+    #[inline(always)]
+    unsafe fn thin<R: Register, const SIZE: usize>(
+        from: *const u8,
+        from_stride: isize,
+        to: *mut u8,
+        to_stride: isize,
+        rows: usize,
+        columns: usize,
+    ) -> bool {
+        let is_dense = |stride: isize, elements: usize| stride == (elements * SIZE) as isize;
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            match (rows, columns) {
+                (_, 2) if is_dense(from_stride, 2) => {
+                    thin_of::<R, SIZE, 2, false>(from, from_stride, to, to_stride, rows)
+                }
+                (_, 3) if is_dense(from_stride, 3) => {
+                    thin_of::<R, SIZE, 3, false>(from, from_stride, to, to_stride, rows)
+                }
+                (_, 4) if SIZE < 4 && is_dense(from_stride, 4) => {
+                    thin_of::<R, SIZE, 4, false>(from, from_stride, to, to_stride, rows)
+                }
+                (2, _) if is_dense(to_stride, 2) => {
+                    thin_of::<R, SIZE, 2, true>(from, from_stride, to, to_stride, columns)
+                }
+                (3, _) if is_dense(to_stride, 3) => {
+                    thin_of::<R, SIZE, 3, true>(from, from_stride, to, to_stride, columns)
+                }
+                (4, _) if SIZE < 4 && is_dense(to_stride, 4) => {
+                    thin_of::<R, SIZE, 4, true>(from, from_stride, to, to_stride, columns)
+                }
+                _ => false,
+            }
+        }
+    }
+
     /// # Safety
     /// As of `TileTranspose::run`.
     pub unsafe fn tile_sse2<const SIZE: usize, const N: usize>(
@@ -301,7 +473,10 @@ mod x86 {
     ) {
         // SAFETY: as demanded of the caller.
         unsafe {
-            if !tile::<__m256i, SIZE, N>(from, from_stride, to, to_stride, rows, columns) {
+            let is_done = tile::<__m256i, SIZE, N>(from, from_stride, to, to_stride, rows, columns)
+                || thin::<__m256i, SIZE>(from, from_stride, to, to_stride, rows, columns)
+                || thin::<__m128i, SIZE>(from, from_stride, to, to_stride, rows, columns);
+            if !is_done {
                 tile_sse2::<SIZE, N>(from, from_stride, to, to_stride, rows, columns);
             }
         }
@@ -320,7 +495,9 @@ mod x86 {
     ) {
         // SAFETY: as demanded of the caller; a processor with AVX-512 has AVX2.
         unsafe {
-            if !tile::<__m512i, SIZE, N>(from, from_stride, to, to_stride, rows, columns) {
+            let is_done = tile::<__m512i, SIZE, N>(from, from_stride, to, to_stride, rows, columns)
+                || thin::<__m512i, SIZE>(from, from_stride, to, to_stride, rows, columns);
+            if !is_done {
                 tile_avx2::<SIZE, N>(from, from_stride, to, to_stride, rows, columns);
             }
         }

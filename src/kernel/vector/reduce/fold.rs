@@ -7,6 +7,7 @@
 
 use super::{ColumnsBlock, Reduction};
 use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::movement::TileTranspose;
 use crate::kernel::vector::wide::{self, LANES, Wide, WideWork};
 use std::marker::PhantomData;
 
@@ -20,9 +21,10 @@ pub trait FoldOperation {
     /// A lane, and sixteen of them in registers.
     type Lane: Copy + Into<f64>;
     type Lanes<W: Wide>: Copy;
+    /// Sixteen lanes as they are folded into one another.
+    type Totals<W: Wide>: Copy;
     const NEUTRAL: Self::Lane;
 
-    fn step(lane: Self::Lane, x: f32) -> Self::Lane;
     fn merge(a: f64, b: f64) -> f64;
 
     /// # Safety
@@ -31,6 +33,11 @@ pub trait FoldOperation {
     unsafe fn steps<W: Wide>(lanes: Self::Lanes<W>, x: W) -> Self::Lanes<W>;
     unsafe fn join<W: Wide>(a: Self::Lanes<W>, b: Self::Lanes<W>) -> Self::Lanes<W>;
     unsafe fn array<W: Wide>(lanes: Self::Lanes<W>) -> [Self::Lane; LANES];
+    unsafe fn load<W: Wide>(from: *const Self::Lane) -> Self::Lanes<W>;
+    unsafe fn totals<W: Wide>(lanes: Self::Lanes<W>) -> Self::Totals<W>;
+    /// As `merge`.
+    unsafe fn merge_totals<W: Wide>(a: Self::Totals<W>, b: Self::Totals<W>) -> Self::Totals<W>;
+    unsafe fn totals_array<W: Wide>(totals: Self::Totals<W>) -> [f64; LANES];
 }
 
 /// The greater or smaller one; NaN propagates.
@@ -43,8 +50,8 @@ macro_rules! extreme {
 }
 
 macro_rules! operations {
-    ($($(#[$doc:meta])* $name:ident: $lane:ident, $neutral:expr, $merge:expr, $step:expr, $steps:expr,
-        $join:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $lane:ident, $totals:ident, $neutral:expr, $merge:expr, $steps:expr,
+        $join:expr, $merge_totals:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name;
@@ -52,12 +59,9 @@ macro_rules! operations {
         impl FoldOperation for $name {
             type Lane = $lane;
             type Lanes<W: Wide> = operations!(@lanes $lane, W);
+            type Totals<W: Wide> = operations!(@lanes $totals, W);
             const NEUTRAL: $lane = $neutral;
 
-            #[inline(always)]
-            fn step(lane: $lane, x: f32) -> $lane {
-                $step(lane, x)
-            }
             #[inline(always)]
             fn merge(a: f64, b: f64) -> f64 {
                 $merge(a, b)
@@ -82,6 +86,25 @@ macro_rules! operations {
                 // SAFETY: as demanded of the caller.
                 unsafe { operations!(@array $lane, W, lanes) }
             }
+            #[inline(always)]
+            unsafe fn load<W: Wide>(from: *const $lane) -> Self::Lanes<W> {
+                // SAFETY: as demanded of the caller.
+                unsafe { operations!(@load $lane, W, from) }
+            }
+            #[inline(always)]
+            unsafe fn totals<W: Wide>(lanes: Self::Lanes<W>) -> Self::Totals<W> {
+                operations!(@totals $lane, $totals, W, lanes)
+            }
+            #[inline(always)]
+            unsafe fn merge_totals<W: Wide>(a: Self::Totals<W>, b: Self::Totals<W>) -> Self::Totals<W> {
+                // SAFETY: as demanded of the caller.
+                unsafe { $merge_totals(a, b) }
+            }
+            #[inline(always)]
+            unsafe fn totals_array<W: Wide>(totals: Self::Totals<W>) -> [f64; LANES] {
+                // SAFETY: as demanded of the caller.
+                unsafe { operations!(@array $totals, W, totals).map(Into::into) }
+            }
         }
     )*};
     (@lanes f32, $w:ident) => { $w };
@@ -94,17 +117,23 @@ macro_rules! operations {
         all
     }};
     (@array f64, $w:ident, $lanes:ident) => { $w::doubles_array($lanes) };
+    (@load f32, $w:ident, $from:ident) => { $w::load($from) };
+    (@load f64, $w:ident, $from:ident) => { $w::load_doubles($from) };
+    (@totals f32, f64, $w:ident, $lanes:ident) => {
+        // SAFETY: as demanded of the caller.
+        unsafe { $w::widened($lanes) }
+    };
+    (@totals $lane:ident, $totals:ident, $w:ident, $lanes:ident) => { $lanes };
 }
 
 operations! {
-    Sum: f32, 0.0, |a, b| a + b, |lane, x| lane + x, W::add, W::add;
+    Sum: f32, f64, 0.0, |a, b| a + b, W::add, W::add, W::add_doubles;
     /// The sum of absolute values.
-    Sizes: f32, 0.0, |a, b| a + b, |lane, x: f32| lane + x.abs(), |lanes: W, x: W| lanes.add(x.abs()), W::add;
-    Squares: f64, 0.0, |a, b| a + b, |lane, x| lane + f64::from(x) * f64::from(x), |lanes, x: W| x.add_squares(lanes),
-        W::add_doubles;
-    Product: f64, 1.0, |a, b| a * b, |lane, x| lane * f64::from(x), |lanes, x: W| x.multiply(lanes), W::mul_doubles;
-    Least: f32, f32::INFINITY, |a, b| extreme!(a, b, <), |lane, x| extreme!(lane, x, <), W::lesser, W::lesser;
-    Greatest: f32, f32::NEG_INFINITY, |a, b| extreme!(a, b, >), |lane, x| extreme!(lane, x, >), W::greater, W::greater;
+    Sizes: f32, f64, 0.0, |a, b| a + b, |lanes: W, x: W| lanes.add(x.abs()), W::add, W::add_doubles;
+    Squares: f64, f64, 0.0, |a, b| a + b, |lanes, x: W| x.add_squares(lanes), W::add_doubles, W::add_doubles;
+    Product: f64, f64, 1.0, |a, b| a * b, |lanes, x: W| x.multiply(lanes), W::mul_doubles, W::mul_doubles;
+    Least: f32, f32, f32::INFINITY, |a, b| extreme!(a, b, <), W::lesser, W::lesser, W::lesser;
+    Greatest: f32, f32, f32::NEG_INFINITY, |a, b| extreme!(a, b, >), W::greater, W::greater, W::greater;
 }
 
 /// An operation as a reduction.
@@ -112,6 +141,12 @@ pub fn fold<O: FoldOperation>() -> Reduction<f32, f64> {
     Reduction {
         neutral: O::NEUTRAL.into(),
         row: |isa, x, _| row::<O>(isa, x),
+        rows: |isa, x, len, to| {
+            assert!(len > 0 && x.len() == len * to.len(), "{} numbers in rows of {len}", x.len());
+            let transposes = [size_of::<f32>(), size_of::<O::Lane>()].map(|size| TileTranspose::of(isa, size));
+            wide::on(isa, FoldRows::<O> { x, len, to, transposes, _of: PhantomData });
+        },
+        turns: false,
         columns: |isa, block, to| wide::on(isa, FoldColumns::<O> { block, to, _of: PhantomData }),
         merge: O::merge,
     }
@@ -133,12 +168,22 @@ struct FoldRow<'a, O> {
 impl<O: FoldOperation> WideWork for FoldRow<'_, O> {
     #[inline(always)]
     unsafe fn run<W: Wide>(self) {
-        for block in self.x.chunks(BLOCK) {
-            // SAFETY: as demanded of the caller.
-            let lanes = unsafe { fold_block::<W, O>(block) };
-            *self.total = O::merge(*self.total, total::<O>(&lanes, block.len()));
-        }
+        // SAFETY: as demanded of the caller.
+        *self.total = unsafe { fold_row::<W, O>(self.x) };
     }
+}
+
+/// # Safety
+/// As of `Wide`.
+#[inline(always)]
+unsafe fn fold_row<W: Wide, O: FoldOperation>(x: &[f32]) -> f64 {
+    let mut folded = O::NEUTRAL.into();
+    for block in x.chunks(BLOCK) {
+        // SAFETY: as demanded of the caller.
+        let lanes = unsafe { fold_block::<W, O>(block) };
+        folded = O::merge(folded, total::<O>(&lanes, block.len()));
+    }
+    folded
 }
 
 /// # Safety
@@ -147,8 +192,8 @@ impl<O: FoldOperation> WideWork for FoldRow<'_, O> {
 unsafe fn fold_block<W: Wide, O: FoldOperation>(x: &[f32]) -> [O::Lane; LANES] {
     let (quads, rest) = x.as_chunks::<{ GROUPS * LANES }>();
     let (singles, rest) = rest.as_chunks::<LANES>();
-    // SAFETY: as demanded of the caller; the addresses are of sixteen numbers each.
-    let mut lanes = unsafe {
+    // SAFETY: as demanded of the caller; the addresses are of sixteen numbers each, or of the last ones.
+    unsafe {
         let mut a = O::start::<W>();
         if !quads.is_empty() {
             let (mut b, mut c, mut d) = (a, a, a);
@@ -164,12 +209,12 @@ unsafe fn fold_block<W: Wide, O: FoldOperation>(x: &[f32]) -> [O::Lane; LANES] {
         for single in singles {
             a = O::steps(a, W::load(single.as_ptr()));
         }
+        if !rest.is_empty() {
+            // The other lanes stay as they are, bit by bit.
+            a = O::steps(a, W::load_floats_or(rest.as_ptr(), rest.len(), O::NEUTRAL.into() as f32));
+        }
         O::array::<W>(a)
-    };
-    for (lane, &x) in lanes.iter_mut().zip(rest) {
-        *lane = O::step(*lane, x);
     }
-    lanes
 }
 
 /// All lanes folded into one. Of fewer numbers than lanes the last ones are neutral.
@@ -184,6 +229,128 @@ fn total<O: FoldOperation>(lanes: &[O::Lane; LANES], numbers: usize) -> f64 {
         (count, half) = (count.min(half), half / 2);
     }
     wide[0]
+}
+
+/// The lanes, or as many numbers, of sixteen rows side by side.
+pub struct SideBySide<O: FoldOperation> {
+    pub numbers: [[f32; LANES]; LANES],
+    lanes: [[O::Lane; LANES]; LANES],
+}
+
+impl<O: FoldOperation> SideBySide<O> {
+    pub fn neutral() -> Self {
+        SideBySide { numbers: [[0.0; LANES]; LANES], lanes: [[O::NEUTRAL; LANES]; LANES] }
+    }
+
+    /// The result of `total` for each row that has `count` numbers, or whose lanes these are.
+    ///
+    /// # Safety
+    /// As of `Wide`, as for those below.
+    #[inline(always)]
+    pub unsafe fn totals<W: Wide, const NUMBERS: bool>(&self, count: usize) -> [f64; LANES] {
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            let mut all = self.twos::<W, NUMBERS>(0, count);
+            if 1 < count {
+                all = O::merge_totals::<W>(all, self.twos::<W, NUMBERS>(1, count));
+            }
+            O::totals_array::<W>(all)
+        }
+    }
+
+    /// Every second lane from this one on, folded into one.
+    #[inline(always)]
+    unsafe fn twos<W: Wide, const NUMBERS: bool>(&self, lane: usize, count: usize) -> O::Totals<W> {
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            let some = self.fours::<W, NUMBERS>(lane, count);
+            if lane + 2 >= count {
+                return some;
+            }
+            O::merge_totals::<W>(some, self.fours::<W, NUMBERS>(lane + 2, count))
+        }
+    }
+
+    /// Every fourth one.
+    #[inline(always)]
+    unsafe fn fours<W: Wide, const NUMBERS: bool>(&self, lane: usize, count: usize) -> O::Totals<W> {
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            let some = self.eights::<W, NUMBERS>(lane, count);
+            if lane + 4 >= count {
+                return some;
+            }
+            O::merge_totals::<W>(some, self.eights::<W, NUMBERS>(lane + 4, count))
+        }
+    }
+
+    /// Every eighth one.
+    #[inline(always)]
+    unsafe fn eights<W: Wide, const NUMBERS: bool>(&self, lane: usize, count: usize) -> O::Totals<W> {
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            let some = self.lane::<W, NUMBERS>(lane);
+            if lane + 8 >= count {
+                return some;
+            }
+            O::merge_totals::<W>(some, self.lane::<W, NUMBERS>(lane + 8))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn lane<W: Wide, const NUMBERS: bool>(&self, lane: usize) -> O::Totals<W> {
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            O::totals::<W>(match NUMBERS {
+                true => O::steps(O::start::<W>(), W::load(self.numbers[lane].as_ptr())),
+                false => O::load::<W>(self.lanes[lane].as_ptr()),
+            })
+        }
+    }
+}
+
+/// Rows one behind the other, of `len` numbers each.
+struct FoldRows<'a, O> {
+    x: &'a [f32],
+    len: usize,
+    to: &'a mut [f64],
+    /// For numbers, and for lanes.
+    transposes: [Option<TileTranspose>; 2],
+    _of: PhantomData<O>,
+}
+
+impl<O: FoldOperation> WideWork for FoldRows<'_, O> {
+    #[inline(always)]
+    unsafe fn run<W: Wide>(self) {
+        let FoldRows { x, len, to, transposes, .. } = self;
+        let [Some(of_numbers), Some(of_lanes)] = transposes else { unreachable!("registers hold numbers") };
+        // Rows side by side take longer than one row.
+        if len > BLOCK || to.len() < 4 {
+            // SAFETY: as demanded of the caller.
+            return x.chunks(len).zip(to).for_each(|(x, to)| *to = unsafe { fold_row::<W, O>(x) });
+        }
+        let (mut rows, mut of_rows) = (SideBySide::<O>::neutral(), [[O::NEUTRAL; LANES]; LANES]);
+        for (x, to) in x.chunks(LANES * len).zip(to.chunks_mut(LANES)) {
+            // SAFETY: as demanded of the caller; so many rows lie there, and there is room for sixteen by sixteen.
+            let totals = unsafe {
+                if len <= LANES {
+                    let (size, stride) = (size_of::<f32>() as isize, size_of_val(&rows.numbers[0]) as isize);
+                    let side_by_side = (rows.numbers.as_mut_ptr().cast(), stride);
+                    of_numbers.run((x.as_ptr().cast(), len as isize * size), side_by_side, to.len(), len);
+                    rows.totals::<W, true>(len)
+                } else {
+                    for (x, lanes) in x.chunks(len).zip(&mut of_rows) {
+                        *lanes = fold_block::<W, O>(x);
+                    }
+                    let stride = size_of_val(&of_rows[0]) as isize;
+                    let side_by_side = (rows.lanes.as_mut_ptr().cast(), stride);
+                    of_lanes.run((of_rows.as_ptr().cast(), stride), side_by_side, LANES, LANES);
+                    rows.totals::<W, false>(LANES)
+                }
+            };
+            to.copy_from_slice(&totals[..to.len()]);
+        }
+    }
 }
 
 struct FoldColumns<'a, O> {

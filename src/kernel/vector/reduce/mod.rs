@@ -14,24 +14,29 @@
 //! With few items and many units, an item is computed in parts that run in parallel, and are merged in order. The
 //! number of parts depends only on the shape, not on the pool, so the result does too.
 //!
+//! Rows that lie one behind the other are reduced side by side: one by one, the way from a register to one number would
+//! take longer than short rows.
+//!
 //! 16-bit floats are converted to f32 on the way, and short integers to 32 bits, some KiB at a time.
 
 mod fold;
 mod place;
 mod whole;
 
-pub use fold::{Greatest, Least, Product, Sizes, Squares, Sum, fold};
+pub use fold::{Greatest, Least, Product, SideBySide, Sizes, Squares, Sum, fold};
 pub use place::{Best, extreme_index};
 pub use whole::{BestWhole, GreatestWhole, LeastWhole, ProductOfWhole, SumOfWhole, fold_whole, whole_index};
 
 use super::columns::WIDTH;
 use super::convert::Numbers;
 use super::isa::Isa;
+use super::movement::TileTranspose;
 use crate::base::Result;
 use crate::base::desc::MAX_RANK;
 use crate::kernel::KernelContext;
 use crate::memory::{BytesMut, Element, Shards};
 use crate::threadpool::Span;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// Numbers, or rows of a stripe of columns, that are reduced at once.
@@ -42,6 +47,8 @@ const MOST_PARTS: usize = 64;
 const WORTH_PARTS: usize = 64 << 10;
 /// Floats of a conversion buffer.
 const BUFFER: usize = 1024;
+/// Numbers of the longest rows that are turned into columns.
+const SHORT: usize = 32;
 
 /// How consecutive numbers, and columns of them, become partial results, and how these are merged: functions, so that
 /// all that goes through tensors is compiled once for all reductions.
@@ -51,7 +58,11 @@ pub struct Reduction<N, P> {
     /// Reduces some numbers, at least one. The last argument is the index of the first among all that are reduced to
     /// one.
     row: fn(Isa, &[N], usize) -> P,
+    /// Reduces each of some rows of this length, which lie one behind the other.
+    rows: fn(Isa, &[N], usize, &mut [P]),
     columns: fn(Isa, &ColumnsBlock<'_, N>, &mut [P]),
+    /// Whether `columns` give the bits of `rows`.
+    turns: bool,
     /// The second one is of numbers behind those of the first.
     merge: fn(P, P) -> P,
 }
@@ -230,11 +241,10 @@ impl ReductionPlan {
         (self.part_ns(number_ns) * (self.items * self.parts) as f32) as u64
     }
 
-    /// The distance between items, if each is a row that is reduced at once.
-    fn row_stride(&self) -> Option<usize> {
+    /// Whether each item is a row that is reduced at once. The rows lie one behind the other then.
+    fn is_rows(&self) -> bool {
         let is_row = self.columns.is_none() && self.parts == 1 && self.units == 1 && self.runs.count == 0;
-        let kept = &self.kept.all[..self.kept.count];
-        (is_row && kept.len() <= 1).then(|| kept.first().map_or(0, |group| group.stride))
+        is_row && self.kept.count <= 1
     }
 
     /// Offsets of an item's numbers and outputs, and its number of outputs.
@@ -315,8 +325,8 @@ impl<N: Element, P: Copy> ReductionPass<'_, N, P> {
     /// Some parts of items. `put` stores the results of one or more, and is told the number of the first. The buffer is
     /// for numbers that must be converted.
     fn parts(&self, numbers: Range<usize>, buffer: &mut [N], put: impl Fn(usize, &[P])) {
-        if let (Some(stride), Some(x)) = (self.plan.row_stride(), self.x.direct()) {
-            return self.rows(numbers, stride, x, put);
+        if self.plan.is_rows() && (self.x.direct().is_some() || self.plan.last.size <= BUFFER) {
+            return self.rows(numbers, buffer, put);
         }
         // Parts with one result each are put together.
         let at_once = if self.plan.columns.is_some() { 1 } else { WIDTH };
@@ -336,17 +346,37 @@ impl<N: Element, P: Copy> ReductionPass<'_, N, P> {
     }
 
     /// Items that are a row each.
-    fn rows(&self, numbers: Range<usize>, stride: usize, x: &[N], put: impl Fn(usize, &[P])) {
-        let ReductionPass { plan, isa, reduction, .. } = *self;
+    fn rows(&self, numbers: Range<usize>, buffer: &mut [N], put: impl Fn(usize, &[P])) {
+        let ReductionPass { plan, isa, reduction, x } = *self;
+        let len = plan.last.size;
+        let at_once = if x.direct().is_some() { WIDTH } else { (BUFFER / len).min(WIDTH) };
+        let transpose = TileTranspose::of(isa, size_of::<N>()).filter(|_| reduction.turns && len <= SHORT);
         let mut results = [reduction.neutral; WIDTH];
-        for first in numbers.clone().step_by(WIDTH) {
-            let results = &mut results[..WIDTH.min(numbers.end - first)];
-            for (number, result) in (first..).zip(&mut *results) {
-                let row = (reduction.row)(isa, &x[number * stride..][..plan.last.size], 0);
-                *result = (reduction.merge)(reduction.neutral, row);
+        for first in numbers.clone().step_by(at_once) {
+            let end = (first + at_once).min(numbers.end);
+            let (rows, results) = (x.read(isa, first * len..end * len, buffer), &mut results[..end - first]);
+            match transpose {
+                Some(transpose) => self.turned(&transpose, rows, results),
+                None => (reduction.rows)(isa, rows, len, results),
             }
             put(first, results);
         }
+    }
+
+    /// At most WIDTH rows of at most SHORT numbers, turned into columns.
+    fn turned(&self, transpose: &TileTranspose, rows: &[N], results: &mut [P]) {
+        let (count, number) = (results.len(), size_of::<N>() as isize);
+        let len = rows.len() / count;
+        assert!(count <= WIDTH && len <= SHORT);
+        let mut columns = [const { MaybeUninit::<N>::uninit() }; WIDTH * SHORT];
+        let (from, to) = (rows.as_ptr().cast(), columns.as_mut_ptr().cast());
+        // SAFETY: the level is supported; so many rows are there and find room, and they fill what is read.
+        let x = unsafe {
+            transpose.run((from, len as isize * number), (to, count as isize * number), count, len);
+            std::slice::from_raw_parts(columns.as_ptr().cast::<N>(), count * len)
+        };
+        results.fill(self.reduction.neutral);
+        (self.reduction.columns)(self.isa, &ColumnsBlock { x, stride: count, rows: len, first: 0 }, results);
     }
 
     /// The units of a part, in order, of the item whose first number is at `from`.

@@ -28,6 +28,8 @@ pub fn extreme_index<const LEAST: bool>() -> Reduction<f32, Best> {
     Reduction {
         neutral: Best { value: 0.0, place: NOWHERE },
         row: row::<LEAST>,
+        rows: |isa, x, len, to| to.iter_mut().zip(x.chunks(len)).for_each(|(to, x)| *to = row::<LEAST>(isa, x, 0)),
+        turns: true,
         columns: |isa, block, to| levels::on(isa, IndexColumns::<LEAST> { block, to }),
         merge: merge::<LEAST>,
     }

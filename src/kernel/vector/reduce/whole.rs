@@ -45,6 +45,8 @@ pub fn fold_whole<O: WholeOperation, T: Whole>() -> Reduction<T, i64> {
     Reduction {
         neutral: O::NEUTRAL,
         row: |isa, x, _| row::<O, T>(isa, x),
+        rows: |isa, x, len, to| to.iter_mut().zip(x.chunks(len)).for_each(|(to, x)| *to = row::<O, T>(isa, x)),
+        turns: true,
         columns: |isa, block, to| levels::on(isa, WholeColumns::<O, T> { block, to, _of: PhantomData }),
         merge: O::fold,
     }
@@ -105,11 +107,11 @@ const CHUNK: usize = 64;
 pub fn whole_index<T: Whole, const LEAST: bool>() -> Reduction<T, BestWhole> {
     Reduction {
         neutral: BestWhole { value: 0, place: NOWHERE },
-        row: |isa, x, first| {
-            // Two simple passes beat one that carries the index along.
-            let value = if LEAST { row::<LeastWhole, T>(isa, x) } else { row::<GreatestWhole, T>(isa, x) };
-            BestWhole { value, place: (first + levels::on(isa, WholeSearch { x, value })) as u32 }
+        row: best_of_row::<T, LEAST>,
+        rows: |isa, x, len, to| {
+            to.iter_mut().zip(x.chunks(len)).for_each(|(to, x)| *to = best_of_row::<T, LEAST>(isa, x, 0));
         },
+        turns: true,
         columns: |_, block, to| {
             for i in 0..block.rows {
                 let row = block.row(i, 0..to.len());
@@ -120,6 +122,12 @@ pub fn whole_index<T: Whole, const LEAST: bool>() -> Reduction<T, BestWhole> {
         },
         merge: better::<LEAST>,
     }
+}
+
+fn best_of_row<T: Whole, const LEAST: bool>(isa: Isa, x: &[T], first: usize) -> BestWhole {
+    // Two simple passes beat one that carries the index along.
+    let value = if LEAST { row::<LeastWhole, T>(isa, x) } else { row::<GreatestWhole, T>(isa, x) };
+    BestWhole { value, place: (first + levels::on(isa, WholeSearch { x, value })) as u32 }
 }
 
 /// Finds the first number that is `value`.

@@ -29,6 +29,8 @@ pub fn suits<C: Combine>(channels: usize, rows: &Axis, columns: &Axis) -> bool {
     let in_place = |axis: &Axis| axis.dilation == 1 && axis.edge == EdgeMode::Zero;
     let is_square = (rows.taps, rows.stride) == (columns.taps, columns.stride);
     let is_there = match (columns.taps, columns.stride) {
+        (7, 1) if C::WEIGHTS && channels == 1 => is_square,
+        (5, 1) if C::IN_ANY_ORDER => channels == 1 && is_square,
         (3 | 5, 1 | 2) if C::WEIGHTS && channels == 1 => rows.taps == columns.taps && rows.stride <= 2,
         (3 | 5, 1 | 2) if C::WEIGHTS => is_square && rows.output >= ROWS,
         (2 | 3, 1 | 2) => !C::WEIGHTS && channels == 1,
@@ -47,14 +49,9 @@ impl LevelLoop for AreFinite<'_> {
 
     #[inline(always)]
     fn run(self) -> bool {
-        // 0 times a number that is not finite is NaN.
-        let mut sums = [0.0f32; 64];
-        let (chunks, rest) = self.x.as_chunks::<64>();
-        for chunk in chunks {
-            sums.iter_mut().zip(chunk).for_each(|(sum, x)| *sum += x * 0.0);
-        }
-        sums.iter_mut().zip(rest).for_each(|(sum, x)| *sum += x * 0.0);
-        sums.iter().sum::<f32>() == 0.0
+        // All but the sign of what is not finite is an integer as great as infinity's, or a greater one.
+        let magnitude = |x: &f32| (x.to_bits() & !(1 << 31)) as i32;
+        self.x.iter().fold(0, |most: i32, x| most.max(magnitude(x))) < f32::INFINITY.to_bits() as i32
     }
 }
 
@@ -70,8 +67,8 @@ pub struct ImageWindows<'a> {
     pub across: &'a Axis,
     /// Those of the planes.
     pub filters: Filters<'a>,
-    /// Those of the rows that are computed, and a register's more.
-    pub divisors: *const f32,
+    /// Those of the rows that are computed, and those of the columns, and a register's more.
+    pub divisors: [*const f32; 2],
     /// As of `WindowEnds`.
     pub bounds: Option<[f32; 2]>,
     pub out: *mut f32,
@@ -108,7 +105,8 @@ impl ImageWindows<'_> {
         // SAFETY: as demanded of the caller.
         unsafe {
             match (taps, down, across) {
-                (5, 1, 1) if C::WEIGHTS => self.on_level::<C, 5, 1, 1>(isa, planes, rows),
+                (7, ..) if C::WEIGHTS => self.on_level::<C, 7, 1, 1>(isa, planes, rows),
+                (5, 1, 1) if C::WEIGHTS || C::IN_ANY_ORDER => self.on_level::<C, 5, 1, 1>(isa, planes, rows),
                 (5, 1, _) if C::WEIGHTS => self.on_level::<C, 5, 1, 2>(isa, planes, rows),
                 (5, _, 1) if C::WEIGHTS => self.on_level::<C, 5, 2, 1>(isa, planes, rows),
                 (5, ..) if C::WEIGHTS => self.on_level::<C, 5, 2, 2>(isa, planes, rows),
@@ -193,11 +191,20 @@ impl ImageWindows<'_> {
                 return;
             }
             // More would not leave registers enough.
-            let has_two = DOWN > 0 && self.channels == 1 && (TAPS == 3 || V::LANES == 8);
+            let are_few = TAPS == 3 || TAPS == 5 && (V::LANES == 8 || C::IN_ANY_ORDER);
+            let has_two = DOWN > 0 && self.channels == 1 && are_few;
             for plane in planes {
                 let mut column = 0;
                 while column < columns {
                     let left = columns - column;
+                    if TAPS == 7 && V::LANES == 16 && left > V::LANES {
+                        let both = [column, (column + V::LANES).min(columns - V::LANES)];
+                        let sources = both.map(|column| WindowSource::new(self.across, column));
+                        let at = TilePlace::new::<V>(rows.clone(), column, columns);
+                        self.of_plane(plane).stream::<V, C, TAPS, 1, STRIDE, true, 2>(&sources, &at);
+                        column += 2 * V::LANES;
+                        continue;
+                    }
                     // The last register computes some windows once more.
                     #[cfg(target_arch = "x86_64")]
                     if V::LANES == 16 && left <= HALF {
@@ -209,18 +216,21 @@ impl ImageWindows<'_> {
                     let edge = has_edge::<V>(self.across, at.column);
                     if has_two && left >= 2 * V::LANES && !edge && !has_edge::<V>(self.across, at.column + V::LANES) {
                         let source = WindowSource::<V, TAPS, STRIDE, false>::new(self.across, at.column);
+                        let next = WindowSource::new(self.across, at.column + V::LANES);
+                        let sources = [source, next];
                         let plane = self.of_plane(plane);
                         if DOWN == 1 {
-                            plane.stream::<V, C, TAPS, 1, STRIDE, false, 2>(&source, &at);
+                            plane.stream::<V, C, TAPS, 1, STRIDE, false, 2>(&sources, &at);
                         } else if C::IN_ANY_ORDER && (TAPS, STRIDE) == (3, 2) {
-                            plane.down_first::<V, C, TAPS, STRIDE, false, 2>(&source, &at);
+                            plane.down_first::<V, C, TAPS, STRIDE, false, 2>(&sources[0], &at);
                         } else {
-                            plane.stream::<V, C, TAPS, 2, STRIDE, false, 2>(&source, &at);
+                            plane.stream::<V, C, TAPS, 2, STRIDE, false, 2>(&sources, &at);
                         }
                         column += 2 * V::LANES;
                         continue;
                     }
-                    if edge {
+                    // Masks are hidden behind so many products.
+                    if edge || TAPS == 7 && V::LANES == 16 {
                         let source = WindowSource::<V, TAPS, STRIDE, true>::new(self.across, at.column);
                         self.tile::<_, C, TAPS, DOWN, STRIDE, true>(&source, plane, &at);
                     } else {
@@ -272,11 +282,11 @@ impl ImageWindows<'_> {
             }
             match DOWN {
                 0 => plane.row_by_row::<V, C, TAPS, STRIDE, EDGE>(source, at, (self.down.taps, self.down.stride)),
-                1 => plane.stream::<V, C, TAPS, 1, STRIDE, EDGE, 1>(source, at),
+                1 => plane.stream::<V, C, TAPS, 1, STRIDE, EDGE, 1>(std::array::from_ref(source), at),
                 _ if C::IN_ANY_ORDER && (TAPS, STRIDE) == (3, 2) => {
                     plane.down_first::<V, C, TAPS, STRIDE, EDGE, 1>(source, at);
                 }
-                _ => plane.stream::<V, C, TAPS, 2, STRIDE, EDGE, 1>(source, at),
+                _ => plane.stream::<V, C, TAPS, 2, STRIDE, EDGE, 1>(std::array::from_ref(source), at),
             }
         }
     }

@@ -7,6 +7,8 @@ use std::ops::Range;
 
 /// Rows of windows of a tile over several channels, which share the rows of elements under them.
 pub const ROWS: usize = 4;
+/// Taps of a row of windows whose weights are kept in registers, or beside them, in whole ones.
+const FEW_TAPS: usize = 5;
 
 /// One plane of the output.
 pub struct WindowPlane {
@@ -18,8 +20,8 @@ pub struct WindowPlane {
     pub weights: *const f32,
     /// The value of a window without elements.
     pub first: f32,
-    /// The divisors of the first row that is computed, and behind them those of the others.
-    pub divisors: *const f32,
+    /// The divisors of the rows that are computed, and those of the columns.
+    pub divisors: [*const f32; 2],
     /// As of `WindowEnds`.
     pub bounds: Option<[f32; 2]>,
     pub out: *mut f32,
@@ -50,7 +52,9 @@ impl WindowPlane {
         // SAFETY: as demanded of the caller; windows of this column that exist are stored.
         unsafe {
             if C::DIVIDED {
-                result = result.div(V::load(self.divisors.add((row - at.rows.start) * self.columns + column)));
+                let [of_rows, of_columns] = self.divisors;
+                let of_row = V::splat(*of_rows.add(row - at.rows.start));
+                result = result.div(V::load(of_columns.add(column)).mul(of_row));
             }
             if C::WEIGHTS
                 && let Some(bounds) = self.bounds
@@ -83,7 +87,7 @@ impl WindowPlane {
         const COUNT: usize,
     >(
         &self,
-        source: &WindowSource<V, TAPS, STRIDE, EDGE>,
+        sources: &[WindowSource<V, TAPS, STRIDE, EDGE>; COUNT],
         at: &TilePlace,
     ) {
         // A copy, which a store of floats cannot change.
@@ -92,32 +96,38 @@ impl WindowPlane {
         unsafe {
             let first = V::splat(self.first);
             let mut weights = [[first; TAPS]; TAPS];
-            if C::WEIGHTS {
+            if C::WEIGHTS && TAPS <= FEW_TAPS {
                 for (i, weight) in weights.as_flattened_mut().iter_mut().enumerate() {
                     *weight = V::splat(*self.weights.add(i));
                 }
             }
-            let mut open = OpenWindows { first, weights, sums: [[first; COUNT]; TAPS] };
+            let mut open = OpenWindows { first, weights, single: self.weights, sums: [[first; COUNT]; TAPS] };
             // Constants, so that no window is addressed by its number.
             if TAPS - DOWN > 0 {
-                open.add::<C, DOWN, STRIDE, EDGE>(source, lines, at.rows.start, 0);
+                open.add::<C, DOWN, STRIDE, EDGE>(sources, lines, at.rows.start, 0);
             }
             if TAPS - DOWN > 1 {
-                open.add::<C, DOWN, STRIDE, EDGE>(source, lines, at.rows.start, 1);
+                open.add::<C, DOWN, STRIDE, EDGE>(sources, lines, at.rows.start, 1);
             }
             if TAPS - DOWN > 2 {
-                open.add::<C, DOWN, STRIDE, EDGE>(source, lines, at.rows.start, 2);
+                open.add::<C, DOWN, STRIDE, EDGE>(sources, lines, at.rows.start, 2);
             }
             if TAPS - DOWN > 3 {
-                open.add::<C, DOWN, STRIDE, EDGE>(source, lines, at.rows.start, 3);
+                open.add::<C, DOWN, STRIDE, EDGE>(sources, lines, at.rows.start, 3);
+            }
+            if TAPS - DOWN > 4 {
+                open.add::<C, DOWN, STRIDE, EDGE>(sources, lines, at.rows.start, 4);
+            }
+            if TAPS - DOWN > 5 {
+                open.add::<C, DOWN, STRIDE, EDGE>(sources, lines, at.rows.start, 5);
             }
             for row in at.rows.clone() {
                 if DOWN == 2 {
-                    open.add::<C, DOWN, STRIDE, EDGE>(source, lines, row, TAPS - 2);
+                    open.add::<C, DOWN, STRIDE, EDGE>(sources, lines, row, TAPS - 2);
                 }
-                open.add::<C, DOWN, STRIDE, EDGE>(source, lines, row, TAPS - 1);
-                for register in 0..COUNT {
-                    self.store::<V, C>(open.sums[0][register], row, at, at.column + register * V::LANES);
+                open.add::<C, DOWN, STRIDE, EDGE>(sources, lines, row, TAPS - 1);
+                for (register, source) in sources.iter().enumerate() {
+                    self.store::<V, C>(open.sums[0][register], row, at, source.column);
                 }
                 for i in 1..TAPS {
                     open.sums[i - 1] = open.sums[i];
@@ -239,7 +249,9 @@ impl WindowPlane {
 /// Windows that lack rows of elements: those of a row of the output, and of the rows below it.
 struct OpenWindows<V: Vector, const TAPS: usize, const COUNT: usize> {
     first: V,
+    /// Registers of the weights, or else, of many taps, the weights.
     weights: [[V; TAPS]; TAPS],
+    single: *const f32,
     sums: [[V; COUNT]; TAPS],
 }
 
@@ -251,7 +263,7 @@ impl<V: Vector, const TAPS: usize, const COUNT: usize> OpenWindows<V, TAPS, COUN
     #[inline(always)]
     unsafe fn add<C: Combine, const DOWN: usize, const STRIDE: usize, const EDGE: bool>(
         &mut self,
-        source: &WindowSource<V, TAPS, STRIDE, EDGE>,
+        sources: &[WindowSource<V, TAPS, STRIDE, EDGE>; COUNT],
         lines: Lines,
         row: usize,
         below: usize,
@@ -260,8 +272,8 @@ impl<V: Vector, const TAPS: usize, const COUNT: usize> OpenWindows<V, TAPS, COUN
         // SAFETY: as demanded of the caller.
         unsafe {
             let mut x = [[self.first; TAPS]; COUNT];
-            for (register, x) in x.iter_mut().enumerate() {
-                *x = source.under(line.wrapping_add(register * STRIDE * V::LANES), C::BEYOND);
+            for (x, source) in x.iter_mut().zip(sources) {
+                *x = source.under(line, C::BEYOND);
             }
             if C::IN_ANY_ORDER {
                 for x in &mut x {
@@ -285,6 +297,12 @@ impl<V: Vector, const TAPS: usize, const COUNT: usize> OpenWindows<V, TAPS, COUN
             if TAPS > 4 {
                 self.step::<C, DOWN>(&x, below, 4);
             }
+            if TAPS > 5 {
+                self.step::<C, DOWN>(&x, below, 5);
+            }
+            if TAPS > 6 {
+                self.step::<C, DOWN>(&x, below, 6);
+            }
         }
     }
 
@@ -301,7 +319,11 @@ impl<V: Vector, const TAPS: usize, const COUNT: usize> OpenWindows<V, TAPS, COUN
                 if C::IN_ANY_ORDER && down == 0 {
                     *sum = x;
                 } else if down < TAPS {
-                    let weight = self.weights[down][tap];
+                    let weight = match TAPS <= FEW_TAPS {
+                        true => self.weights[down][tap],
+                        // SAFETY: as demanded of the caller; there are weights of all taps.
+                        false => unsafe { V::splat(*self.single.add(down * TAPS + tap)) },
+                    };
                     // SAFETY: as demanded of the caller.
                     unsafe { *sum = C::step(*sum, x, || weight) };
                 }

@@ -28,6 +28,8 @@ impl Lines {
 
 /// The elements under a register of windows in any row.
 pub struct WindowSource<V: Vector, const TAPS: usize, const STRIDE: usize, const EDGE: bool> {
+    /// The first window's column.
+    pub column: usize,
     /// The place of the first one in its row, which may lie before the first element.
     begin: isize,
     /// The lanes with elements, by taps and registers.
@@ -61,7 +63,7 @@ impl<V: Vector, const TAPS: usize, const STRIDE: usize, const EDGE: bool> Window
                     }
                 }
             }
-            WindowSource { begin, inside, input: across.input }
+            WindowSource { column, begin, inside, input: across.input }
         }
     }
 
