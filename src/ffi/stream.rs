@@ -198,7 +198,7 @@ pub unsafe extern "C" fn weir_stream_attr_get_name(
 /// Creates a stream on an engine. NULL attr = all default. `flags` is OR of weir_stream_flags and adds to the
 /// attribute. An asynchronous stream needs a pool that takes single tasks; on any other pool, or without one, it starts
 /// one dedicated thread, which weir_runtime_get_info counts. On a pool that runs closures at once, or refuses them, the
-/// work runs in the enqueuing call after all.
+/// work runs in the enqueuing call after all; what a function of a stream enqueues runs behind that function.
 ///
 /// Errors: RESOURCE_EXHAUSTED if a dedicated thread cannot be started.
 #[must_use]

@@ -8,9 +8,12 @@
 //! An access whose stream fails is not executed, and the variable keeps its value: a sum is computed in other memory,
 //! and then copied. An access that waits for a stream which then fails fails with it; accesses after the failure is
 //! known do not wait for it, and continue.
+//!
+//! A device may refuse the event behind an access, which is asked for once more then. If it goes on refusing, nobody
+//! knows when that access is over: the chain is *broken*, later accesses fail, and the memory is never given back.
 
 use crate::base::time::Deadline;
-use crate::base::{Desc, Error, Result};
+use crate::base::{Code, Desc, Error, Result};
 use crate::device::{
     Accelerator, Device, DeviceEvent, DeviceKernel, DeviceStream, DeviceStreamAttr, Fill, HostAddress, Launch,
     Location, Then, Transfer, traced_stream,
@@ -62,6 +65,8 @@ struct Chain {
     number: u64,
     /// The event after the last of them.
     last: Option<Arc<dyn DeviceEvent>>,
+    /// Why there is none behind the last access.
+    broken: Option<Error>,
 }
 
 /// Whether an access is over, or has failed. Not called under a lock: a device may do work to answer.
@@ -74,7 +79,7 @@ impl DeviceVariable {
     pub fn create(device: &Arc<dyn Device>, pool: &Arc<Pool>, desc: Desc) -> Result<DeviceVariable> {
         let bytes = desc.bytes()?;
         let memory = pool.allocate(bytes, tag(&desc))?;
-        let chain = Mutex::new(Chain { memory: Some(memory), sum: None, number: 0, last: None });
+        let chain = Mutex::new(Chain { memory: Some(memory), sum: None, number: 0, last: None, broken: None });
         let (device, pool) = (Arc::clone(device), Arc::clone(pool));
         let (spare, line) = (Mutex::default(), Mutex::default());
         let made = DeviceVariable { device, pool, desc, bytes, chain, spare, line };
@@ -121,18 +126,25 @@ impl DeviceVariable {
         };
         let is_known_over = last.as_ref().is_none_or(is_over);
         let mut chain = self.chain.lock();
+        if let Some(refusal) = &chain.broken {
+            let text = "the variable is lost: its device refused the event behind an access, which may be in flight";
+            return Err(Error::precondition(format!("{text}: {refusal}")));
+        }
         // The event alone proves nothing: other accesses may have come in between, and one of them may be reusing it.
         if let Some(last) = chain.last.as_ref().filter(|_| !is_known_over || chain.number != number) {
             stream.wait(last)?;
         }
         let result = access(stream, &chain);
         // Recorded even if only a part was issued.
-        stream.record(&event)?;
+        let recorded = stream.insist(&event).inspect_err(|refusal| {
+            // A lost device is no longer at it.
+            chain.broken = Some(refusal.clone()).filter(|refusal| refusal.code() != Code::DeviceLost);
+        })?;
         chain.number += 1;
         let old = chain.last.replace(event);
         drop(chain);
         self.spare.lock().extend(old);
-        result
+        result.and(recorded)
     }
 
     /// An event that is not in flight.
@@ -219,9 +231,11 @@ impl DeviceVariable {
         }
         self.by_host(|stream| {
             let done = self.accelerator()?.event(false)?;
-            work(stream)?;
-            stream.record(&done)?;
+            let worked = work(stream);
+            // Even if that failed: a part may have been issued, and uses the caller's memory.
+            let recorded = stream.insist(&done)?;
             let result = done.synchronize(Deadline::NEVER).map(drop).map_err(Error::as_origin);
+            let result = worked.and(result).and(recorded);
             if result.is_err() {
                 stream.clear_error();
             }
@@ -248,11 +262,14 @@ impl Drop for DeviceVariable {
         if fork::forked() {
             return;
         }
-        let (memory, sum, last) = {
+        let (memory, sum, last, broken) = {
             let mut chain = self.chain.lock();
-            (chain.memory.take(), chain.sum.take(), chain.last.take())
+            (chain.memory.take(), chain.sum.take(), chain.last.take(), chain.broken.take())
         };
         let (spare, line) = (std::mem::take(&mut *self.spare.lock()), self.line.lock().take());
+        if broken.is_some() && !self.device.is_lost() {
+            return std::mem::forget((memory, sum, line));
+        }
         let Some((last, accelerator)) = last.zip(self.device.accelerator()) else { return };
         if !is_over(&last) {
             let held = (memory, sum, spare, line, Arc::clone(&last));

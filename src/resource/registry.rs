@@ -54,6 +54,21 @@ thread_local! {
 pub struct Listed {
     pub resource: Ref<Resource>,
     pub references: usize,
+    pub has_name: bool,
+}
+
+impl Listed {
+    /// A resource of which this is a reference of the caller's.
+    pub fn of(resource: Ref<Resource>) -> Listed {
+        let registry = resource.registry.upgrade();
+        // Under the lock a name and its reference go together.
+        let state = registry.as_ref().map(|registry| registry.state.lock());
+        let entry = state.as_ref().zip(resource.place()).and_then(|(state, at)| state.find(&at.container, &at.name));
+        let has_name = matches!(entry, Some(NameEntry::There(named)) if Ref::ptr_eq(named, &resource));
+        let references = Ref::strong_count(&resource) - 1 - usize::from(has_name);
+        drop(state);
+        Listed { resource, references, has_name }
+    }
 }
 
 impl Registry {
@@ -230,8 +245,9 @@ impl Registry {
         let is_asked = |name: &str| container.is_none_or(|container| container == name);
         let containers = state.containers.iter().filter(|(name, _)| is_asked(name));
         let there = |entry: &NameEntry| match entry {
-            NameEntry::There(resource) => {
-                Some(Listed { resource: Ref::clone(resource), references: Ref::strong_count(resource) - 2 })
+            NameEntry::There(named) => {
+                let resource = Ref::clone(named);
+                Some(Listed { references: Ref::strong_count(&resource) - 2, has_name: true, resource })
             }
             NameEntry::UnderWay(_) => None,
         };

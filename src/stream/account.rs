@@ -24,8 +24,6 @@ pub(super) trait Member: Send + Sync {
     fn has_completed(&self, target: u64) -> bool;
     /// Waits until the first `target` items are completed.
     fn wait(self: Arc<Self>, target: u64, deadline: Deadline) -> Result<()>;
-    /// Refuses to wait for a stream that the host captures.
-    fn check_not_captured(&self) -> Result<()>;
 }
 
 /// Device work that was submitted past all queues, as programs do.

@@ -31,6 +31,12 @@
 //!
 //! A queue may be released while its items are in flight. Then the device is asked to report the last item's
 //! completion, and that callback holds the queue until then (`see_off`).
+//!
+//! # Refusals
+//!
+//! A device may refuse an event. Then nobody knows when the items behind the last fence end, and they do not count as
+//! completed: the stream has failed, each look asks for an event again, and a wait ends with the refusal if that goes
+//! on. A released queue then holds itself until a wait for everything finds it completed (`keep`).
 #![forbid(unsafe_code)]
 
 use super::dedicated_thread::Drainable;
@@ -104,16 +110,15 @@ pub(super) type Event = Arc<dyn DeviceEvent>;
 /// The items that the device may still be executing.
 pub(super) struct InFlight<I> {
     pub(super) under_way: Fences<I, Event>,
-    /// Items that count as completed although the device may still use them. They are released with the next fence that
-    /// is reached, or after the stream.
-    pub(super) unknown: Vec<I>,
     /// Events of past fences, for reuse.
     pub(super) spare: Vec<Event>,
+    /// The queue itself, while the host has released it and the device refuses to tell when its work ends.
+    kept: Option<Arc<dyn Drainable>>,
 }
 
 impl<I> Default for InFlight<I> {
     fn default() -> InFlight<I> {
-        InFlight { under_way: Fences::default(), unknown: Vec::new(), spare: Vec::new() }
+        InFlight { under_way: Fences::default(), spare: Vec::new(), kept: None }
     }
 }
 
@@ -339,6 +344,18 @@ impl<I, W> DeviceQueue<I, W> {
     pub(super) fn abandon(&self) {
         // ORDERING: Release pairs with the Acquire in `is_abandoned`, by the thread that continues issuing.
         self.is_abandoned.store(true, Release);
+    }
+
+    /// The queue holds itself.
+    pub(super) fn keep(&self, queue: Arc<dyn Drainable>) {
+        let before = self.flight().kept.replace(queue);
+        drop(before);
+    }
+
+    /// All of its work is over. Not under a lock.
+    pub(super) fn release_kept(&self) {
+        let kept = self.flight().kept.take();
+        drop(kept);
     }
 
     pub(super) fn is_abandoned(&self) -> bool {

@@ -13,10 +13,11 @@
 use super::dedicated_thread::Drainable;
 use super::notice::tell_put_off;
 use super::queue::{DeviceQueue, Items, JoinOutcome, Mode, Queue, QueueItem};
+use super::relief::{Submitter, pause, relieve};
 use super::traced::TracedItem;
 use crate::base::{Error, Ref, Result};
 use crate::device::Device;
-use crate::sync::{DrainGuard, ambient};
+use crate::sync::{DrainGuard, DrainLock, ambient};
 use crate::threadpool::{Job, ThreadPool};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -43,6 +44,8 @@ enum Drained {
     ForHost,
     /// There are more items, for other threads.
     Enough,
+    /// The same, and one of them takes over.
+    Relieved,
 }
 
 /// The result of issuing an item.
@@ -145,16 +148,34 @@ impl Queue {
         }
     }
 
-    /// Drains the queue in this thread; if it is draining another queue already, after that item. An inline pool and
-    /// chains of events would otherwise nest without bound.
+    /// Drains the queue in this thread. Where that means host functions, and the thread runs another queue's item, it
+    /// begins after that item; issuing runs none, and begins at once, unless the thread issues another queue. An inline
+    /// pool and chains of events would otherwise nest without bound.
     pub(super) fn drain(self: &Arc<Self>, role: ThreadRole) {
-        if DRAINING.with(|draining| draining.replace(true)) {
+        let is_later = match role {
+            ThreadRole::Host => DRAINING.get(),
+            ThreadRole::Issuer => ISSUING.get(),
+        };
+        if is_later {
             LATER.with(|later| later.borrow_mut().push_back((Arc::clone(self), role)));
             return;
         }
-        self.drain_here(role);
-        run_later();
-        DRAINING.with(|draining| draining.set(false));
+        let is_draining = DRAINING.replace(true);
+        match role {
+            ThreadRole::Host => self.drain_beside_others(),
+            ThreadRole::Issuer => {
+                ISSUING.set(true);
+                self.drain_here(role);
+                while let Some(queue) = next_to_issue() {
+                    queue.drain_here(role);
+                }
+                ISSUING.set(false);
+            }
+        }
+        if !is_draining {
+            run_later();
+            DRAINING.set(false);
+        }
     }
 
     /// Drains the queue if its drain lock is free, on top of this thread's current work.
@@ -162,45 +183,100 @@ impl Queue {
         self.drain_until(role, &|| false);
     }
 
+    /// The same, as a host thread, until queues wait for this thread and it has run an item.
+    fn drain_beside_others(self: &Arc<Self>) {
+        self.drain_awaited(&|| false);
+    }
+
+    /// The same, or until there is `enough`. False if the lock was not free.
+    pub(super) fn drain_awaited(self: &Arc<Self>, enough: &dyn Fn() -> bool) -> bool {
+        let before = self.taken_up();
+        self.drain_until(ThreadRole::Host, &|| enough() || are_later() && self.taken_up() > before)
+    }
+
     /// The same, until there is `enough` after an item: called threads do the rest. False if the lock was not free.
     pub(super) fn drain_until(self: &Arc<Self>, role: ThreadRole, enough: &dyn Fn() -> bool) -> bool {
+        self.drain_own(role, self.submitted(), enough)
+    }
+
+    /// The same; a thread that submits more may take over after the first `own` items.
+    pub(super) fn drain_own(self: &Arc<Self>, role: ThreadRole, own: u64, enough: &dyn Fn() -> bool) -> bool {
+        let Some(guard) = self.drain_lock().hold() else { return false };
+        if DRAINING.get() {
+            let drained = self.drain_held(guard, role, own, enough);
+            self.leave_to_others(drained);
+            return true;
+        }
+        let before = self.taken_up();
+        let are_next = || role == ThreadRole::Host && are_later() && self.taken_up() > before;
+        let drained = self.drain_held(guard, role, own, &|| enough() || are_next());
+        // Not on top of this queue: others may wait for it, and its lock is held there.
+        DRAINING.set(true);
+        self.leave_to_others(drained);
+        run_later();
+        DRAINING.set(false);
+        true
+    }
+
+    /// Items that no thread has to run or to issue any more.
+    fn taken_up(&self) -> u64 {
+        self.device_queue().map_or_else(|| self.completed(), DeviceQueue::issued)
+    }
+
+    fn drain_held<'a>(
+        self: &'a Arc<Self>,
+        mut guard: DrainGuard<'a, Items>,
+        role: ThreadRole,
+        own: u64,
+        enough: &dyn Fn() -> bool,
+    ) -> Drained {
         let _frame = ambient::enter(ambient::ActiveWork::Queue(self.id()));
-        let Some(mut guard) = self.drain_lock().hold() else { return false };
         loop {
-            let drained = self.drain_items(&mut guard, role, enough);
+            let drained = self.drain_items(&mut guard, role, (own, enough));
             if self.device_queue().is_some_and(DeviceQueue::is_abandoned) {
                 self.see_off();
             }
-            match drained {
+            let kept = match drained {
                 Drained::All => {
                     drop(guard);
-                    if self.has_no_news() {
-                        return true;
-                    }
-                    match self.drain_lock().hold() {
-                        Some(again) => guard = again,
-                        None => return true,
-                    }
+                    if self.has_no_news() { None } else { self.drain_lock().hold() }
                 }
+                Drained::Relieved => guard.hand_over().err(),
                 Drained::Enough => {
                     drop(guard);
-                    if self.drain_lock().call() {
-                        self.call();
-                    }
-                    return true;
+                    None
                 }
-                Drained::Pending | Drained::ForHost => match guard.park() {
-                    Ok(()) => {
-                        if matches!(drained, Drained::ForHost) {
-                            self.resume();
-                        }
-                        // This queue's waiters may have to wait for another queue now.
-                        self.nudge();
-                        return true;
-                    }
-                    Err(kept) => guard = kept,
-                },
+                Drained::Pending | Drained::ForHost => guard.park().err(),
+            };
+            match kept {
+                Some(kept) => guard = kept,
+                None => return drained,
             }
+        }
+    }
+
+    /// Calls who goes on, if another thread does.
+    fn leave_to_others(self: &Arc<Self>, drained: Drained) {
+        match drained {
+            Drained::All | Drained::Relieved => return,
+            Drained::Enough => {
+                if self.drain_lock().call() {
+                    self.call();
+                }
+                return;
+            }
+            Drained::ForHost => self.resume(),
+            Drained::Pending => {}
+        }
+        // This queue's waiters may have to wait for another queue now.
+        self.nudge();
+    }
+
+    /// Takes over from a thread that issues others' items (`relief`). By the submitter of item `number`.
+    pub(super) fn relieve(self: &Arc<Self>, device_queue: &DeviceQueue, number: u64) {
+        // Inside of a queue's work the other thread may need this one, and a device's thread must not wait.
+        if !ambient::within_any_queue() && !ambient::within_device() {
+            relieve(&QueueSubmitter { queue: self, device_queue, number, pauses: Cell::new(0) });
         }
     }
 
@@ -235,7 +311,7 @@ impl Queue {
     pub(super) fn step(self: &Arc<Self>, op: &QueueItem) -> Poll<Result<()>> {
         match op {
             QueueItem::Record(mark) => {
-                mark.reach(self.cause());
+                put_off_others(|| mark.reach(self.cause()));
                 Poll::Ready(Ok(()))
             }
             // After a failure nothing is waited for.
@@ -268,7 +344,7 @@ impl Queue {
         self: &Arc<Self>,
         guard: &mut DrainGuard<'_, Items>,
         role: ThreadRole,
-        enough: &dyn Fn() -> bool,
+        (own, enough): (u64, &dyn Fn() -> bool),
     ) -> Drained {
         loop {
             self.take_news(guard);
@@ -277,6 +353,9 @@ impl Queue {
                 return Drained::Enough;
             }
             if let Mode::Device(device_queue) = self.mode() {
+                if device_queue.issued() >= own && !device_queue.is_begun() && guard.may_leave() {
+                    return Drained::Relieved;
+                }
                 if matches!(device_queue.is_captured(), Ok(true)) && self.cause().is_none() {
                     // It would become part of the host's capture, and not be executed.
                     self.fail(Error::precondition(format!(
@@ -319,6 +398,42 @@ impl Queue {
     }
 }
 
+/// A thread that has put item `number` into a device queue.
+struct QueueSubmitter<'a> {
+    queue: &'a Arc<Queue>,
+    device_queue: &'a DeviceQueue,
+    number: u64,
+    pauses: Cell<u32>,
+}
+
+impl Submitter for QueueSubmitter<'_> {
+    type Items = Items;
+
+    fn lock(&self) -> &DrainLock<Items> {
+        self.queue.drain_lock()
+    }
+
+    fn drain(&self) -> bool {
+        self.queue.drain_until(ThreadRole::Issuer, &|| false)
+    }
+
+    fn is_elsewhere(&self) -> bool {
+        self.lock().is_parked() || self.device_queue.is_begun()
+    }
+
+    fn unissued(&self) -> u64 {
+        self.queue.submitted().saturating_sub(self.device_queue.issued())
+    }
+
+    fn is_issued(&self) -> bool {
+        self.device_queue.issued() >= self.number
+    }
+
+    fn pause(&self) {
+        pause(self.pauses.replace(self.pauses.get() + 1));
+    }
+}
+
 impl Drainable for Queue {
     fn resume(self: Arc<Self>) {
         Queue::resume(&self);
@@ -348,17 +463,42 @@ impl Job for Queue {
 type Later = VecDeque<(Arc<Queue>, ThreadRole)>;
 
 thread_local! {
-    /// Whether this thread is draining a queue.
+    /// Whether this thread comes to the queues that are put off when its current item is over.
     pub(super) static DRAINING: Cell<bool> = const { Cell::new(false) };
-    /// Queues to drain when the current one is done. Emptied and freed before the thread leaves the library, so that it
-    /// needs no destructor: registering one allocates on each host thread.
+    /// Whether this thread issues the items of a queue that was called.
+    static ISSUING: Cell<bool> = const { Cell::new(false) };
+    /// Queues to drain, in this order. Emptied and freed before the thread leaves the library, so that it needs no
+    /// destructor: registering one allocates on each host thread.
     static LATER: ManuallyDrop<RefCell<Later>> = const { ManuallyDrop::new(RefCell::new(VecDeque::new())) };
 }
 
-/// Drains the queues that this thread has deferred.
+/// Runs `reach`, which reaches a mark under a drain lock: host functions of the queues that wait for it come later.
+pub(super) fn put_off_others(reach: impl FnOnce()) {
+    let before = DRAINING.replace(true);
+    reach();
+    DRAINING.set(before);
+}
+
+/// Whether queues wait for this thread.
+pub(super) fn are_later() -> bool {
+    LATER.with(|later| !later.borrow().is_empty())
+}
+
+fn next_to_issue() -> Option<Arc<Queue>> {
+    LATER.with(|later| {
+        let mut later = later.borrow_mut();
+        let first = later.iter().position(|(_, role)| *role == ThreadRole::Issuer)?;
+        later.remove(first).map(|(queue, _)| queue)
+    })
+}
+
+/// Drains the queues that this thread has put off.
 pub(super) fn run_later() {
     while let Some((queue, role)) = LATER.with(|later| later.borrow_mut().pop_front()) {
-        queue.drain_here(role);
+        match role {
+            ThreadRole::Host => queue.drain_beside_others(),
+            ThreadRole::Issuer => queue.drain_here(role),
+        }
     }
     LATER.with(|later| drop(later.take()));
 }

@@ -13,7 +13,9 @@
 //!   thread at a time does that, so that items complete in order. Another one that comes meanwhile leaves a note and
 //!   goes, and the looker must look once more: else an event that was reached between the two, as the other one has
 //!   seen, would be missed.
-//! - A look can also be at all items, without a fence, where the device can report that it is idle.
+//! - A look can also be at all items, without a fence, where the device can report that it is idle. It takes the fences
+//!   that were there before the device was asked: behind one that came later, for the same item, the device may already
+//!   have more work in front of its event, which is in flight then.
 //! - When a fence is reached, the items up to it are taken out one by one and released without the lock; until the last
 //!   one is, nobody else looks.
 #![forbid(unsafe_code)]
@@ -73,6 +75,8 @@ pub struct Fences<T, E> {
     /// Items behind which a fence is wanted as soon as they are issued; ascending.
     asked: Vec<u64>,
     is_looking: bool,
+    /// A look at all items takes the fences up to this item.
+    takes: u64,
     /// A thread came while another one was looking.
     has_word: bool,
 }
@@ -85,6 +89,7 @@ impl<T, E> Default for Fences<T, E> {
             fences: Fifo::default(),
             asked: Vec::new(),
             is_looking: false,
+            takes: 0,
             has_word: false,
         }
     }
@@ -194,6 +199,8 @@ impl<T, E: Clone> Fences<T, E> {
             self.has_word = true;
             return false;
         }
+        let is_covered = self.fences.back().is_some_and(|newest| newest.item >= issued);
+        self.takes = if is_covered { issued } else { issued - 1 };
         true
     }
 
@@ -203,7 +210,7 @@ impl<T, E: Clone> Fences<T, E> {
             self.is_looking = false;
             return if std::mem::take(&mut self.has_word) { AllLook::Again } else { AllLook::Over };
         }
-        while self.fences.front().is_some_and(|oldest| oldest.item <= last) {
+        while self.fences.front().is_some_and(|oldest| oldest.item <= self.takes) {
             self.fences.pop_front().into_iter().for_each(&mut spare);
         }
         AllLook::Reached(last.saturating_sub(self.over))
@@ -276,13 +283,18 @@ mod tests {
         assert_eq!(it.begin(), None);
         assert_eq!(it.answer_all(3, false, |_| unreachable!()), AllLook::Again);
         assert!(it.begin_all(3));
+        // Its work is with the device, and a thread asks for a fence for the item before: that event is in flight.
+        it.put(own(3, 30));
         it.add(4, 4);
         it.put(own(4, 40));
         let mut spare = Vec::new();
         assert_eq!(it.answer_all(3, true, |fence| spare.push(fence.event)), AllLook::Reached(3));
         assert!(it.is_looking());
         assert_eq!((taken(&mut it, 3), spare), (vec![1, 3], vec![20]));
-        assert_eq!((it.begin(), it.count(4), it.over()), (Some(40), 1, 3));
+        assert_eq!((it.begin(), it.count(4), it.over()), (Some(30), 1, 3));
+        assert!(matches!(it.answer(true), Look::Reached(Fence { event: 30, .. }, 0)));
+        assert_eq!(taken(&mut it, 3), [0; 0]);
+        assert_eq!((it.begin(), it.count(4)), (Some(40), 1));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::dedicated_thread::Drainable;
 use super::device_queue::Event;
-use super::drain::{IssueOutcome, ThreadRole};
+use super::drain::{IssueOutcome, ThreadRole, put_off_others};
 use super::queue::{DeviceQueue, Queue, QueueItem};
 use crate::base::{Error, Result};
 use crate::device::Then;
@@ -32,7 +32,7 @@ impl Queue {
         let done = |result: Result<()>| IssueOutcome::Done(result.map(|()| None));
         match (op, self.cause()) {
             (QueueItem::Record(mark), Some(cause)) => {
-                mark.reach(Some(cause));
+                put_off_others(|| mark.reach(Some(cause)));
                 done(Ok(()))
             }
             (QueueItem::Wait(_), Some(_)) => done(Ok(())),
@@ -50,11 +50,11 @@ impl Queue {
                 done(Ok(()))
             }
             (QueueItem::Record(mark), None) => {
-                let recorded = device_queue.record_mark(mark.has_timing());
-                match &recorded {
+                let recorded = self.insist(|| device_queue.record_mark(mark.has_timing()));
+                put_off_others(|| match &recorded {
                     Ok(event) => mark.issue(device_queue.device(), Arc::clone(event), self.account().waiting()),
                     Err(error) => mark.reach(Some(self.late(error.clone()))),
-                }
+                });
                 IssueOutcome::Done(recorded.map(Some).map_err(|error| self.late(error)))
             }
             (QueueItem::Wait(mark), None) => {
@@ -120,7 +120,7 @@ impl Queue {
     }
 
     /// A device failure, with the stream's name.
-    fn late(&self, error: Error) -> Error {
+    pub(super) fn late(&self, error: Error) -> Error {
         error.within(format_args!("stream '{}'", self.name()))
     }
 
@@ -160,6 +160,12 @@ impl Queue {
                 let _ = queue.device_queue().map(|device_queue| queue.look(device_queue, target));
             };
             accelerator.when_reached(&event, Then::once(then));
+        } else if device_queue.issued() >= target {
+            // The device refuses to tell: the queue holds itself until somebody who waits for all of it knows more.
+            device_queue.keep(queue);
+            if self.look(device_queue, target) {
+                device_queue.release_kept();
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 //! `device_queue` and `fences`).
 #![forbid(unsafe_code)]
 
+use super::cycle::WaitTarget;
 use super::device_queue::{Event, InFlight};
 use super::fences::{AllLook, Fence, Look};
 use super::queue::{DeviceQueue, Queue, QueueItem};
@@ -27,18 +28,13 @@ pub(super) enum Brief {
     Spent,
 }
 
-/// How items came to count as completed.
-#[derive(Clone, Copy)]
-enum Over {
-    /// The device has executed them; `is_well` if nothing has failed so far.
-    Known { is_well: bool },
-    /// Unknown, so they are kept.
-    Unknown,
-}
-
 /// How long to wait for the completing thread before looking again. It looks for this thread, too; but a device that
 /// answers two threads differently must not block one for ever.
 const LOOK_AGAIN_NS: u64 = 10_000_000;
+
+/// How often a wait asks a device for an event that it refuses, and the pause in between.
+const REFUSALS: usize = 20;
+const REFUSED_NS: u64 = 1_000_000;
 
 impl Queue {
     /// Waits until `target` items are completed.
@@ -56,12 +52,13 @@ impl Queue {
             self.check_not_captured()?;
         }
         let sleep = |spin_ns, deadline| match (self.device_queue(), self.pool()) {
-            (None, None) => self.wait_completed(target, spin_ns, deadline),
-            (None, Some(pool)) => pool.watched(deadline, |deadline| self.wait_completed(target, spin_ns, deadline)),
+            (None, None) => Ok(self.wait_completed(target, spin_ns, deadline)),
+            (None, Some(pool)) => Ok(pool.watched(deadline, |deadline| self.wait_completed(target, spin_ns, deadline))),
             (Some(device_queue), _) => self.sleep(device_queue, target, spin_ns, deadline),
         };
         let on_device = || self.device_queue().is_some_and(|device_queue| device_queue.issued() >= target);
-        let wait = wait::Wait { what: "the work", done: &done, on_device: &on_device, sleep: &sleep, spin_ns };
+        let target = WaitTarget::Items(target);
+        let wait = wait::Wait { what: "the work", done: &done, target, on_device: &on_device, sleep: &sleep, spin_ns };
         wait::until(&wait, Some(self), deadline)
     }
 
@@ -79,32 +76,50 @@ impl Queue {
         self.latch().tell().map_or(Ok(()), Err)
     }
 
-    /// Whether all items up to `target` are completed, after a look at the device.
+    /// Whether all items up to `target` are completed, as far as is known after a look at the device.
     pub(super) fn look(&self, device_queue: &DeviceQueue, target: u64) -> bool {
+        self.ask(device_queue, target).unwrap_or(false)
+    }
+
+    /// The same; an error if the device refuses the event that would tell when they are.
+    fn ask(&self, device_queue: &DeviceQueue, target: u64) -> Result<bool> {
         if self.completed() >= target {
-            return true;
+            return Ok(true);
         }
         if self.look_at_all(device_queue) && self.completed() >= target {
-            return true;
+            return Ok(true);
         }
         self.retire(device_queue);
         if self.completed() >= target || device_queue.fence_for(target).is_some() {
-            return self.completed() >= target;
+            return Ok(self.completed() >= target);
         }
         let asked = match device_queue.is_captured() {
-            Ok(false) => device_queue.ask(target),
+            Ok(false) => self.insist(|| device_queue.ask(target)),
             Err(error) if error.code() == Code::DeviceLost => Err(error),
             // A captured stream gives no event.
             _ => {
                 self.has_joined(device_queue);
-                return self.completed() >= target;
+                return Ok(self.completed() >= target);
             }
         };
-        if let Err(error) = asked {
-            self.give_up(device_queue, error, target);
+        match asked {
+            Err(error) if error.code() == Code::DeviceLost => self.give_up(device_queue, error, target),
+            asked => asked?,
         }
         self.retire(device_queue);
-        self.completed() >= target
+        Ok(self.completed() >= target)
+    }
+
+    /// Has an event recorded, and asks once more if the device refuses: without an event nobody learns when the work
+    /// before it is over. A refusal is the stream's failure, also if the device changes its mind.
+    pub(super) fn insist<R>(&self, record: impl Fn() -> Result<R>) -> Result<R> {
+        record().or_else(|refusal| {
+            if refusal.code() == Code::DeviceLost {
+                return Err(refusal);
+            }
+            self.fail_late(refusal);
+            record()
+        })
     }
 
     /// Releases all issued items, if the device reports that it is idle; false if it does not.
@@ -129,16 +144,9 @@ impl Queue {
         match look {
             AllLook::Over => {}
             AllLook::Again => self.retire(device_queue),
-            AllLook::Reached(count) => self.let_all_go(device_queue, count, true),
+            AllLook::Reached(count) => self.let_go(device_queue, count, true),
         }
         is_idle
-    }
-
-    /// Completes `count` items that are over, and the resubmissions among them.
-    fn let_all_go(&self, device_queue: &DeviceQueue, count: u64, is_well: bool) {
-        self.let_go(device_queue, count, Over::Known { is_well });
-        let known = std::mem::take(&mut device_queue.flight().unknown);
-        drop(known);
     }
 
     /// The last item made the stream join a capture, and has no work left. It is over once all before it is known to be
@@ -156,8 +164,7 @@ impl Queue {
         match look {
             AllLook::Over => {}
             AllLook::Again => self.retire(device_queue),
-            // Not for unknown items: the device was not asked.
-            AllLook::Reached(count) => self.let_go(device_queue, count, Over::Known { is_well: true }),
+            AllLook::Reached(count) => self.let_go(device_queue, count, true),
         }
     }
 
@@ -194,12 +201,12 @@ impl Queue {
         if let Some(error) = failure {
             self.fail_late(error);
         }
-        self.let_all_go(device_queue, count, is_well);
+        self.let_go(device_queue, count, is_well);
     }
 
-    /// Completes `count` items, which are `over` or kept. Dropping them may call host functions, which may come back
-    /// here: not under the lock.
-    fn let_go(&self, device_queue: &DeviceQueue, count: u64, over: Over) {
+    /// Completes `count` items that are over, and the resubmissions among them; `is_well` if nothing has failed so far.
+    /// Dropping them may call host functions, which may come back here: not under the lock.
+    fn let_go(&self, device_queue: &DeviceQueue, count: u64, is_well: bool) {
         let mut done = device_queue.flight().under_way.over();
         let upto = done + count;
         while done < upto {
@@ -213,34 +220,23 @@ impl Queue {
             let last = if some.len() == AT_ONCE { some[AT_ONCE - 1].0 } else { upto };
             flight.under_way.set_over(last);
             drop(flight);
-            some.into_iter().for_each(|(_, op)| self.let_one_go(device_queue, op, over));
-            device_queue.resubmits().sweep(last, |work| self.let_one_go(device_queue, QueueItem::Work(work), over));
+            some.into_iter().for_each(|(_, op)| let_one_go(op, is_well));
+            device_queue.resubmits().sweep(last, |work| let_one_go(QueueItem::Work(work), is_well));
             self.count_completed(last - done);
             done = last;
         }
         device_queue.flight().under_way.end();
-    }
-
-    fn let_one_go(&self, device_queue: &DeviceQueue, op: QueueItem, over: Over) {
-        if let QueueItem::Record(mark) = &op {
-            mark.reach_on_device();
-        }
-        match (over, op) {
-            (Over::Known { is_well }, QueueItem::Work(work)) => work.over(is_well),
-            (Over::Known { .. }, op) => drop(op),
-            (Over::Unknown, op) => device_queue.flight().unknown.push(op),
+        if done >= self.submitted() {
+            device_queue.release_kept();
         }
     }
 
-    /// The device refuses even an event, so no completion will be reported: issued items count as completed. If the
-    /// device is lost, they are; if not, whatever it may still use is kept.
+    /// The device is lost, so no completion will be reported: issued items are over.
     fn give_up(&self, device_queue: &DeviceQueue, error: Error, target: u64) {
-        let is_lost = error.code() == Code::DeviceLost;
         self.fail_late(error);
         let count = device_queue.flight().under_way.give_up(target, device_queue.issued());
         if let Some(count) = count {
-            let over = if is_lost { Over::Known { is_well: false } } else { Over::Unknown };
-            self.let_go(device_queue, count, over);
+            self.let_go(device_queue, count, false);
         }
     }
 
@@ -268,8 +264,9 @@ impl Queue {
         Brief::Spent
     }
 
-    /// Waits until the items up to `target` are completed.
-    pub(super) fn sleep(&self, device_queue: &DeviceQueue, target: u64, spin_ns: u64, deadline: Deadline) -> bool {
+    /// Waits until the items up to `target` are completed. An error if the device goes on refusing the event that would
+    /// tell: they are not known to be over then, and nothing that they use is released.
+    fn sleep(&self, device_queue: &DeviceQueue, target: u64, spin_ns: u64, deadline: Deadline) -> Result<bool> {
         // A short wait needs no event.
         let begin = now_ns();
         while device_queue.tells_idle
@@ -278,16 +275,22 @@ impl Queue {
             && !deadline.is_past()
         {
             if self.completed() >= target || (self.look_at_all(device_queue) && self.completed() >= target) {
-                return true;
+                return Ok(true);
             }
             std::hint::spin_loop();
         }
+        let mut refusals = 0;
         loop {
-            if self.look(device_queue, target) {
-                return true;
-            }
-            if deadline.is_past() {
-                return false;
+            match self.ask(device_queue, target) {
+                Ok(true) => return Ok(true),
+                Err(refusal) if refusals == REFUSALS => return Err(self.late(refusal)),
+                _ if deadline.is_past() => return Ok(false),
+                Ok(false) => {}
+                Err(_) => {
+                    refusals += 1;
+                    std::thread::sleep(Duration::from_nanos(REFUSED_NS).min(deadline.left().unwrap_or(Duration::MAX)));
+                    continue;
+                }
             }
             if device_queue.issued() < target {
                 device_queue.wait_issued(target, spin_ns, deadline);
@@ -306,5 +309,13 @@ impl Queue {
                 self.wait_completed(target, spin_ns, deadline.earlier(Deadline::after(LOOK_AGAIN_NS)));
             }
         }
+    }
+}
+
+fn let_one_go(op: QueueItem, is_well: bool) {
+    match op {
+        QueueItem::Work(work) => work.over(is_well),
+        QueueItem::Record(mark) => mark.reach_on_device(),
+        QueueItem::Task(_) | QueueItem::Wait(_) => {}
     }
 }

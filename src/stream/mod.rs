@@ -11,10 +11,13 @@
 //!
 //! An item may not be able to finish now: it waits for an event that was not reached, or for other threads that work
 //! for it. It then registers to be resumed and answers *pending*, the drain lock is parked, and no thread is held.
-//! Resuming calls again.
+//! Resuming calls again. Where the thread that reaches the event must drain the resumed queue itself, it issues a
+//! device queue at once, since nobody knows how long its own next item takes. A host queue it begins behind its item,
+//! and then goes from one to the other after each item.
 //!
 //! Draining a device queue (`device_queue`) means to issue its items to the device; host functions among them need a
-//! host thread (`drain`).
+//! host thread (`drain`). A thread that submits issues what was queued before, and leaves the rest to the next one that
+//! submits (`relief`).
 //!
 //! # Completion
 //!
@@ -49,9 +52,12 @@ mod mark;
 #[cfg(all(test, loom))]
 mod models_of_fences;
 #[cfg(all(test, loom))]
+mod models_of_relief;
+#[cfg(all(test, loom))]
 mod models_of_resubmitting;
 mod notice;
 mod queue;
+mod relief;
 mod resubmit_table;
 mod snapshot;
 mod submit;
@@ -61,6 +67,7 @@ mod traced;
 mod wait;
 
 pub use account::{Account, Aside, Extent};
+pub use cycle::WaitTarget;
 pub use domain::{Domain, DomainId, check_name};
 pub use listener::{KeptListener, Listener, ProgressListener, ProgressReport};
 pub use notice::{Notice, What};

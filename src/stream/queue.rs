@@ -385,10 +385,11 @@ impl Queue {
         self.completed.wait(target, spin_ns, deadline)
     }
 
-    /// The queue that this one is parked on, if that must do something first: a mark that a device has needs no queue.
+    /// The queue that this one is parked on, if that must do something first: a mark that is reached, or that a device
+    /// has, needs no queue.
     pub(super) fn parked_on(&self) -> Option<Arc<Queue>> {
         let mark = self.drain_lock.is_parked().then(|| self.parked_on.lock().upgrade()).flatten()?;
-        if mark.is_on_device() { None } else { mark.queue().upgrade() }
+        if mark.is_on_device() || mark.is_reached() { None } else { mark.queue().upgrade() }
     }
 
     pub(super) fn set_parked_on(&self, mark: Weak<Mark>) {
@@ -550,10 +551,6 @@ impl Member for Queue {
 
     fn wait(self: Arc<Self>, target: u64, deadline: Deadline) -> Result<()> {
         Queue::wait(&self, target, deadline)
-    }
-
-    fn check_not_captured(&self) -> Result<()> {
-        Queue::check_not_captured(self)
     }
 }
 

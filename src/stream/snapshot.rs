@@ -68,7 +68,7 @@ impl Snapshot {
         for (queue, target) in self.first.iter().flatten().chain(&self.rest) {
             match Arc::clone(queue).wait(*target, deadline) {
                 // It cannot be waited for, but the others can.
-                Err(error) if queue.check_not_captured().is_err() => _ = self.failure.get_or_insert(error),
+                Err(error) if error.code() != Code::DeadlineExceeded => _ = self.failure.get_or_insert(error),
                 waited => waited?,
             }
         }

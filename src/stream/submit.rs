@@ -50,7 +50,8 @@ impl Queue {
             // The stream joins the capture: look now, since nothing more can be learned until that ends.
             self.look(device_queue, self.submitted());
         }
-        self.trace_submit(self.count_submitted());
+        let number = self.count_submitted();
+        self.trace_submit(number);
         let op = match self.device_queue() {
             Some(device_queue) => match self.issue_now(device_queue, op, key) {
                 None => return Ok(()),
@@ -62,9 +63,11 @@ impl Queue {
         if self.drain_lock().call() {
             match self.mode() {
                 // The submitting thread issues.
-                Mode::Device(_) => self.drain_here(ThreadRole::Issuer),
+                Mode::Device(_) => _ = self.drain_own(ThreadRole::Issuer, number, &|| false),
                 _ => self.call(),
             }
+        } else if let Some(device_queue) = self.device_queue() {
+            self.relieve(device_queue, number);
         }
         Ok(())
     }
@@ -229,7 +232,7 @@ impl Queue {
         drop(guard);
         // A producer that pushed meanwhile found the lock held, and relies on this thread.
         if !self.has_no_news() || device_queue.is_abandoned() {
-            self.drain_here(ThreadRole::Issuer);
+            self.drain_own(ThreadRole::Issuer, device_queue.issued(), &|| false);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A queue whose items run in the thread that submits them, one at a time.
 #![forbid(unsafe_code)]
 
+use super::cycle::WaitTarget;
 use super::drain::{DRAINING, run_later};
 use super::queue::{Items, Queue, QueueItem};
 use super::traced::TracedItem;
@@ -112,10 +113,11 @@ impl Queue {
     /// Waits until an item behind the first `seen` is over.
     fn wait_for_turn(self: &Arc<Self>, seen: u64) -> Result<()> {
         let done = || self.completed() > seen;
-        let sleep = |spin_ns, deadline| self.wait_completed(seen + 1, spin_ns, deadline);
+        let sleep = |spin_ns, deadline| Ok(self.wait_completed(seen + 1, spin_ns, deadline));
         let wait = wait::Wait {
             what: "other work",
             done: &done,
+            target: WaitTarget::Items(seen + 1),
             on_device: &|| false,
             sleep: &sleep,
             spin_ns: self.spin_ns(),

@@ -28,9 +28,9 @@
 //! - On a thread that a device needs, after a moment.
 #![forbid(unsafe_code)]
 
-use super::cycle::{WaitEdges, awaited_by, waits_for};
+use super::cycle::{WaitEdges, WaitTarget, awaited_by, is_held_up};
 use super::dedicated_thread::answer_calls;
-use super::drain::{ThreadRole, run_later};
+use super::drain::{ThreadRole, are_later, run_later};
 use super::queue::{JoinOutcome, Mark, Queue};
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Result};
@@ -46,11 +46,13 @@ pub struct Wait<'a> {
     /// Names the work in error messages.
     pub what: &'a str,
     pub done: &'a dyn Fn() -> bool,
+    /// Its end, as others see it.
+    pub target: WaitTarget,
     /// Whether all of it was issued to a device, which needs no host thread for it.
     pub on_device: &'a dyn Fn() -> bool,
     /// Blocks until done or the deadline, after spinning for so many nanoseconds; used for work on a device, or of a
-    /// dead queue.
-    pub sleep: &'a dyn Fn(u64, Deadline) -> bool,
+    /// dead queue. Fails if nobody can say when it is done.
+    pub sleep: &'a dyn Fn(u64, Deadline) -> Result<bool>,
     pub spin_ns: u64,
 }
 
@@ -79,14 +81,15 @@ pub fn until(wait: &Wait<'_>, queue: Option<&Arc<Queue>>, deadline: Deadline) ->
 }
 
 /// Waits until a mark is reached; the error of the queue that reached it is not this call's.
-pub fn until_reached(mark: &Mark, spin_ns: u64, deadline: Deadline) -> Result<()> {
+pub fn until_reached(mark: &Arc<Mark>, spin_ns: u64, deadline: Deadline) -> Result<()> {
     if mark.is_captured() {
         return Err(in_a_capture());
     }
     let queue = mark.queue().upgrade();
     let (done, on_device) = (|| mark.is_reached(), || mark.is_on_device());
-    let sleep = |spin_ns, deadline| mark.sleep(spin_ns, deadline);
-    let wait = Wait { what: "an event", done: &done, on_device: &on_device, sleep: &sleep, spin_ns };
+    let sleep = |spin_ns, deadline| Ok(mark.sleep(spin_ns, deadline));
+    let target = WaitTarget::Mark(Arc::downgrade(mark));
+    let wait = Wait { what: "an event", done: &done, target, on_device: &on_device, sleep: &sleep, spin_ns };
     until(&wait, queue.as_ref(), deadline)
 }
 
@@ -112,7 +115,7 @@ fn on_device_thread(wait: &Wait<'_>, queue: Option<&Arc<Queue>>, deadline: Deadl
 /// Waits for the work of a dead queue: a device has it.
 fn without_queue(wait: &Wait<'_>, deadline: Deadline) -> Result<()> {
     run_later();
-    if (wait.done)() || (wait.sleep)(wait.spin_ns, deadline) { Ok(()) } else { Err(late(wait.what, None)) }
+    if (wait.done)() || (wait.sleep)(wait.spin_ns, deadline)? { Ok(()) } else { Err(late(wait.what, None)) }
 }
 
 /// How often a sleeper inside of other work checks for a deadlock.
@@ -152,13 +155,14 @@ struct Front {
 impl Front {
     /// Whether one of the chain goes on without the next.
     fn has_moved(&self) -> bool {
-        self.chain.windows(2).any(|pair| !is_held_up(&pair[0], &pair[1]))
+        has_moved(&self.chain)
     }
 }
 
-/// Whether `queue` cannot go on before `next` has.
-fn is_held_up(queue: &Queue, next: &Queue) -> bool {
-    queue.drain_lock().is_parked() || waits_for(queue, next)
+/// Whether a queue of the chain goes on without the next. The last ones first: while a queue is held up, the one before
+/// it cannot have got past it in between.
+fn has_moved(chain: &[Arc<Queue>]) -> bool {
+    chain.windows(2).rev().any(|pair| !is_held_up(&pair[0], &pair[1]))
 }
 
 impl QueueWaiter<'_, '_> {
@@ -177,6 +181,18 @@ impl QueueWaiter<'_, '_> {
 
     fn join(&self, queue: &Queue) -> JoinOutcome {
         queue.join(self.is_able_now())
+    }
+
+    /// Drains a queue until there is enough, or others wait for this thread. False if its lock was not free.
+    fn drain(&self, queue: &Arc<Queue>, enough: &dyn Fn() -> bool) -> bool {
+        match self.nested.may_take_more() {
+            true => queue.drain_awaited(enough),
+            false => queue.drain_until(ThreadRole::Host, enough),
+        }
+    }
+
+    fn are_later(&self) -> bool {
+        self.nested.may_take_more() && are_later()
     }
 
     fn is_over(&self) -> bool {
@@ -206,7 +222,7 @@ impl QueueWaiter<'_, '_> {
                 // That needs no host thread, so it cannot deadlock.
                 let spin_ns = if self.slept.get() { 0 } else { self.wait.spin_ns };
                 let slice = if ambient::depth() > 0 { Deadline::after(LOOK_AGAIN_NS) } else { Deadline::NEVER };
-                if (self.wait.sleep)(spin_ns, self.deadline.earlier(slice)) {
+                if (self.wait.sleep)(spin_ns, self.deadline.earlier(slice))? {
                     return Ok(());
                 }
                 self.slept.set(true);
@@ -223,15 +239,14 @@ impl QueueWaiter<'_, '_> {
         chain.push(Arc::clone(self.queue));
         loop {
             let queue = Arc::clone(&chain[chain.len() - 1]);
-            let before = chain.len().checked_sub(2).map(|i| Arc::clone(&chain[i]));
-            // Of the queues behind it only enough that this one can continue.
-            let enough = || self.is_over() || before.as_ref().is_some_and(|before| !is_held_up(before, &queue));
+            // Of the queues behind it only enough that those before can continue.
+            let enough = || self.is_over() || has_moved(&chain);
             if enough() {
                 return None;
             }
-            if self.may_claim(&queue) && queue.drain_until(ThreadRole::Host, &enough) {
+            if self.may_claim(&queue) && self.drain(&queue, &enough) {
                 self.slept.set(false);
-                if enough() {
+                if enough() || self.are_later() {
                     return None;
                 }
             }
@@ -247,7 +262,7 @@ impl QueueWaiter<'_, '_> {
                     chain.push(next);
                     continue;
                 }
-                if before.is_some() && !queue.has_more_on_host() {
+                if chain.len() > 1 && !queue.has_more_on_host() {
                     // The queue before it waits for work on a device.
                     chain.pop();
                 }
@@ -264,7 +279,7 @@ impl QueueWaiter<'_, '_> {
             drop(claimer);
             if joined == JoinOutcome::Worked || queue.drain_lock().is_called() {
                 self.slept.set(false);
-                if !self.may_claim(&queue) || !queue.drain_until(ThreadRole::Host, &enough) {
+                if !self.may_claim(&queue) || !self.drain(&queue, &enough) {
                     queue.pass_on();
                 }
                 return None;
@@ -316,7 +331,7 @@ impl QueueWaiter<'_, '_> {
         if result.is_err() || self.is_over() || !self.may_claim(end) {
             end.pass_on();
         } else if end.drain_lock().is_called() {
-            end.drain_until(ThreadRole::Host, &|| self.is_over());
+            self.drain(end, &|| self.is_over());
         }
         result
     }
@@ -348,8 +363,10 @@ impl QueueWaiter<'_, '_> {
         if ambient::depth() == 0 {
             return Ok(());
         }
-        let waiting = self.waiting.get_or_insert_with(|| WaitEdges::add(ambient::queues(), self.queue));
-        if waiting.closes_a_circle() {
+        let waiting =
+            self.waiting.get_or_insert_with(|| WaitEdges::add(ambient::queues(), self.queue, &self.wait.target));
+        // The end may have come before the awaited queue got to where it is now.
+        if waiting.closes_a_circle() && !(self.wait.done)() {
             return Err(Error::precondition(format!(
                 "waiting for {} of stream '{}' here would never end: that stream waits for the work that calls",
                 self.wait.what,

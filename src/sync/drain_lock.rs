@@ -12,6 +12,11 @@
 //! | NOTIFIED | as HELD, and the event it will park for happened | its release -> IDLE; its `park` -> HELD           |
 //! | PARKED   | the first item waits for an event; nobody drains | `resume` -> CALLED                                |
 //!
+//! A holder that would rather leave says so (`may_leave`): HELD and NOTIFIED then have the mark WANTED. A thread that
+//! comes to take over puts COMING in its place (`offer`). The holder leaves by one change from COMING to CALLED
+//! (`hand_over`), and the thread that comes takes COMING back by one (`withdraw`): so exactly one of them has the
+//! items. Parking and releasing take the marks away, since nobody relies on them then.
+//!
 //! Two races matter.
 //!
 //! *Push against release.* A producer pushes and then calls; the holder releases and then looks at the queue once
@@ -35,6 +40,10 @@ const CALLED: u32 = 1;
 const HELD: u32 = 2;
 const NOTIFIED: u32 = 3;
 const PARKED: u32 = 4;
+/// The marks of HELD and NOTIFIED, of which there is one at most.
+const WANTED: u32 = 8;
+const COMING: u32 = 16;
+const MARKS: u32 = WANTED | COMING;
 
 /// The lock, and the consumer's data, which only the holder touches.
 #[derive(Debug)]
@@ -83,7 +92,7 @@ impl<T> DrainLock<T> {
         loop {
             let next = match state {
                 PARKED => CALLED,
-                HELD => NOTIFIED,
+                held if held & !MARKS == HELD => NOTIFIED | held & MARKS,
                 // A holder is on its way or was notified, and will look again. Written all the same: the holder reads
                 // this write (`hold`, `park`), and so sees the event; a mere load here would leave the two unordered.
                 other => other,
@@ -107,30 +116,72 @@ impl<T> DrainLock<T> {
 
     /// Whether a thread holds it.
     pub fn is_held(&self) -> bool {
-        matches!(self.state.load(SeqCst), HELD | NOTIFIED)
+        is_held(self.state.load(SeqCst))
     }
+
+    /// Offers to take over from the holder, if it wants that; `unasked`: also if it does not say so. False if nobody
+    /// holds the lock, or another thread comes already.
+    pub fn offer(&self, unasked: bool) -> bool {
+        let is_open = |state: u32| is_held(state) && state & COMING == 0 && (unasked || state & WANTED != 0);
+        self.change(|state| is_open(state).then_some(state & !MARKS | COMING)).is_ok()
+    }
+
+    /// Takes an offer back. False if there is none any longer: if the holder has left, the lock is called.
+    pub fn withdraw(&self) -> bool {
+        self.change(|state| (state & COMING != 0).then_some(state & !COMING)).is_ok()
+    }
+
+    /// Whether the holder may rely on an offer, or has left because of one.
+    pub fn is_awaited(&self) -> bool {
+        let state = self.state.load(SeqCst);
+        state == CALLED || state & COMING != 0
+    }
+
+    fn change(&self, next: impl FnMut(u32) -> Option<u32>) -> Result<u32, u32> {
+        self.state.fetch_update(SeqCst, SeqCst, next)
+    }
+}
+
+fn is_held(state: u32) -> bool {
+    matches!(state & !MARKS, HELD | NOTIFIED)
 }
 
 impl<T> DrainGuard<'_, T> {
     /// Gives the lock up until `resume`. `Err` if that has happened already: the caller keeps the lock and looks again.
     pub fn park(self) -> Result<(), Self> {
-        match self.lock.state.compare_exchange(HELD, PARKED, SeqCst, SeqCst) {
+        // A change also where the lock is kept: it reads what the last `resume` wrote.
+        let parked = |state: u32| if state & !MARKS == HELD { PARKED } else { HELD | state & MARKS };
+        match self.lock.change(|state| Some(parked(state))) {
+            Ok(before) if before & !MARKS == HELD => {
+                std::mem::forget(self);
+                Ok(())
+            }
+            _ => Err(self),
+        }
+    }
+
+    /// Says that the holder would leave. True if a thread comes to take over: then `hand_over`.
+    pub fn may_leave(&self) -> bool {
+        let wanted = |state: u32| (state & MARKS == 0).then_some(state | WANTED);
+        self.lock.change(wanted).is_err_and(|state| state & COMING != 0)
+    }
+
+    /// Gives the lock up to a thread that comes, as if it were called. `Err` if none comes any longer.
+    pub fn hand_over(self) -> Result<(), Self> {
+        match self.lock.change(|state| (state & COMING != 0).then_some(CALLED)) {
             Ok(_) => {
                 std::mem::forget(self);
                 Ok(())
             }
-            Err(_) => {
-                // Not a store: it reads what the last `resume` wrote.
-                self.lock.state.swap(HELD, SeqCst);
-                Err(self)
-            }
+            Err(_) => Err(self),
         }
     }
 }
 
 impl<T> Drop for DrainGuard<'_, T> {
     fn drop(&mut self) {
-        self.lock.state.store(IDLE, SeqCst);
+        // A swap: loom takes a store for one that an offer may come after.
+        self.lock.state.swap(IDLE, SeqCst);
     }
 }
 
