@@ -4,7 +4,7 @@
 
 use crate::abi::{WEIR_ENGINE_PLUGIN_FIRST, weir_engine_kind, weir_engine_kind_value as K};
 use crate::base::{Error, Result};
-use crate::sync::Global;
+use crate::sync::{Global, fork};
 use std::ffi::{CStr, CString};
 
 /// A kind of devices.
@@ -35,6 +35,10 @@ impl DeviceKind {
         let is_other = value.checked_sub(WEIR_ENGINE_PLUGIN_FIRST).is_some_and(|i| (i as usize) < others);
         if is_other || OWN.iter().any(|(kind, _)| kind.0 == value) {
             return Ok(DeviceKind(value));
+        }
+        if value >= WEIR_ENGINE_PLUGIN_FIRST {
+            // A forked child does not know the names that it inherited, and could not use their devices.
+            fork::check()?;
         }
         Err(Error::invalid(format!("kind is {value}, which is no engine kind")))
     }

@@ -20,6 +20,7 @@ mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod device_clock;
+mod insist;
 mod kind;
 pub mod plugin;
 mod predicate;
@@ -181,13 +182,13 @@ pub trait Accelerator: Send + Sync {
     /// For each node of a region the number of those that the device would compile with it; 0: it leaves the node
     /// alone. UNIMPLEMENTED if it leaves all of them alone.
     fn claim(&self, _region: &DeviceRegion<'_>) -> Result<Vec<u32>> {
-        Err(no_regions())
+        Err(lacks("compiles no regions"))
     }
 
     /// One kernel that does what the nodes of a region do. UNIMPLEMENTED if the device would rather have them one by
     /// one.
     fn compile(&self, _region: &DeviceRegion<'_>) -> Result<Arc<dyn DeviceKernel>> {
-        Err(no_regions())
+        Err(lacks("compiles no regions"))
     }
 
     /// Whether it makes executables of recordings.
@@ -202,7 +203,7 @@ pub trait Accelerator: Send + Sync {
 
     /// Makes an executable of a recording. The recording may be dropped, the objects that its steps name may not.
     fn record(&self, _recording: &Recording<'_>) -> Result<Arc<dyn Executable>> {
-        Err(no_recordings())
+        Err(lacks("has no recordings"))
     }
 
     /// Calls `then` once the event, as last recorded, was reached or has failed; at once if it has. Each call is made
@@ -224,6 +225,11 @@ pub trait Accelerator: Send + Sync {
         true
     }
 
+    /// Fails if the device is lost, as far as is known.
+    fn intact(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Its identity for the plug-in: functions and device, as numbers.
     fn plugin_identity(&self) -> Option<[usize; 2]> {
         None
@@ -231,24 +237,16 @@ pub trait Accelerator: Send + Sync {
 
     /// Its native handle.
     fn native_handle(&self) -> Result<u64> {
-        Err(no_native_handle())
+        Err(lacks("has no native handles"))
     }
 }
 
-fn no_recordings() -> Error {
-    Error::new(crate::base::Code::Unimplemented, "the device has no recordings")
-}
-
-fn no_regions() -> Error {
-    Error::new(crate::base::Code::Unimplemented, "the device compiles no regions")
+fn lacks(what: &str) -> Error {
+    Error::new(crate::base::Code::Unimplemented, format!("the device {what}"))
 }
 
 fn no_control_flow() -> Error {
-    Error::new(crate::base::Code::Unimplemented, "the device has no branches and loops of its own")
-}
-
-fn no_native_handle() -> Error {
-    Error::new(crate::base::Code::Unimplemented, "the device has no native handles")
+    lacks("has no branches and loops of its own")
 }
 
 /// Pinned host memory: the host reads and writes it like any other, and copies from or to it are asynchronous. A copy
@@ -317,7 +315,7 @@ pub trait DeviceStream: Send + Sync + Debug {
 
     /// Executes all steps of an executable that the device made. `name` is that of the recording.
     fn replay(&self, _executable: &Arc<dyn Executable>, _name: &str) -> Result<()> {
-        Err(no_recordings())
+        Err(lacks("has no recordings"))
     }
 
     /// Records the event behind all work issued so far. The event is not in flight: it was never recorded, or was
@@ -368,7 +366,7 @@ pub trait DeviceStream: Send + Sync + Debug {
 
     /// Its native handle.
     fn native_handle(&self) -> Result<u64> {
-        Err(no_native_handle())
+        Err(lacks("has no native handles"))
     }
 }
 
@@ -400,7 +398,7 @@ pub trait DeviceEvent: Any + Send + Sync + Debug {
 
     /// Its native handle.
     fn native_handle(&self) -> Result<u64> {
-        Err(no_native_handle())
+        Err(lacks("has no native handles"))
     }
 }
 

@@ -67,7 +67,7 @@ impl Stream {
 
     /// As `enqueue`, for a call with this key that is not in flight.
     pub fn enqueue_as(&self, kernel: Ref<BoundKernel>, inputs: Tensors, outputs: Tensors, key: &[usize]) -> Result<()> {
-        self.queue.admit()?;
+        self.queue.admit().inspect_err(|error| kernel.not_begun(error))?;
         if self.engine.accelerator().is_some() {
             let key = if kernel.on_device().is_some() { key } else { &[] };
             return self.queue.submit_as(QueueItem::Work(launch::work(self, kernel, inputs, outputs)?), key);

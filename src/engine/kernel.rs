@@ -232,6 +232,11 @@ impl BoundKernel {
         &self.kernel
     }
 
+    /// A stream's call of it will not begin.
+    pub fn not_begun(&self, why: &Error) {
+        self.kernel.listeners().iter().for_each(|listener| listener.run_ended(0, Some(why)));
+    }
+
     pub fn num_inputs(&self) -> usize {
         self.kernel.num_inputs()
     }

@@ -159,6 +159,14 @@ impl QueueWork for LaterCall {
         let _ = self.held.put(held);
         self.go_on(queue, done)
     }
+
+    fn skip(self: Arc<Self>, cause: &Error) {
+        if !self.begun.load(Relaxed)
+            && let Some(held) = self.held.take()
+        {
+            held.kernel.not_begun(cause);
+        }
+    }
 }
 
 impl Caller for LaterCall {

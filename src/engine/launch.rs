@@ -132,6 +132,10 @@ impl QueueWork for QueuedLaunch {
         self.issue(queue)
     }
 
+    fn skip(self: Arc<Self>, cause: &Error) {
+        self.kernel.not_begun(cause);
+    }
+
     /// Tensors, kernel and stream were checked before, and none of them changes.
     fn again(&self, queue: &Arc<Queue>) -> Option<Result<()>> {
         let (Some(kernel), Some(device_queue)) = (self.kernel.on_device(), queue.device_queue()) else { return None };

@@ -7,7 +7,7 @@
 use super::engine::Engine;
 use super::stream::Stream;
 use super::tensor::Tensor;
-use crate::base::{Error, Ref, Result};
+use crate::base::{Code, Error, Ref, Result};
 use crate::device::{
     DeviceEvent, DeviceStream, DeviceStreamAttr, HostAddress, Location, Then, Transfer, label, traced_stream,
 };
@@ -23,6 +23,8 @@ enum Half {
     None,
     First,
     Second,
+    /// One that nobody knows the end of: its device refused the event behind it.
+    Unseen,
 }
 
 pub(super) struct Staged {
@@ -34,6 +36,8 @@ pub(super) struct Staged {
     read: Arc<dyn DeviceEvent>,
     written: Arc<dyn DeviceEvent>,
     half: Mutex<Half>,
+    /// A refusal of an event, which was recorded at the second attempt.
+    refusal: Mutex<Option<Error>>,
 }
 
 impl Staged {
@@ -47,6 +51,7 @@ impl Staged {
             read: accelerator(source.engine())?.event(false)?,
             written: accelerator(target.engine())?.event(false)?,
             half: Mutex::new(Half::None),
+            refusal: Mutex::default(),
             source,
             target,
         })
@@ -71,24 +76,39 @@ impl Staged {
         match *half {
             _ if bytes == 0 => Ok(true),
             Half::None => {
-                copy(&self.source, staging, of(&self.source))?.record(&self.read)?;
-                *half = Half::First;
+                let stream = copy(&self.source, staging, of(&self.source))?;
+                self.mark(stream, &self.read, (half, Half::First))?;
                 tell(&self.source, &self.read, queue)?;
                 Ok(false)
             }
             Half::First if !self.read.is_reached()? => Ok(false),
             Half::First => {
                 let stream = copy(&self.target, of(&self.target), staging)?;
-                *half = Half::Second;
                 if is_here(&self.target) {
                     return Ok(true);
                 }
-                stream.record(&self.written)?;
+                self.mark(stream, &self.written, (half, Half::Second))?;
                 tell(&self.target, &self.written, queue)?;
                 Ok(false)
             }
             Half::Second => self.written.is_reached(),
+            Half::Unseen => Err(Error::internal("a copy between devices goes on behind its end")),
         }
+    }
+
+    /// The event behind a half that was issued.
+    fn mark(
+        &self,
+        stream: &dyn DeviceStream,
+        event: &Arc<dyn DeviceEvent>,
+        (half, issued): (&mut Half, Half),
+    ) -> Result<()> {
+        *half = Half::Unseen;
+        if let Err(refusal) = stream.insist(event)? {
+            self.refusal.lock().get_or_insert(refusal);
+        }
+        *half = issued;
+        Ok(())
     }
 }
 
@@ -104,10 +124,22 @@ fn tell(tensor: &Tensor, event: &Arc<dyn DeviceEvent>, queue: &Arc<Queue>) -> Re
 
 impl QueueWork for Staged {
     fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
-        match self.go_on(queue, &mut self.half.lock()) {
+        let mut half = self.half.lock();
+        let gone_on = self.go_on(queue, &mut half);
+        let is_unseen = *half == Half::Unseen;
+        drop(half);
+        let told = gone_on.and_then(|is_over| match is_over {
+            true => self.refusal.lock().take().map_or(Ok(true), Err),
+            false => Ok(false),
+        });
+        match told {
             Ok(false) => Poll::Pending,
             Ok(true) => Poll::Ready(Ok(())),
             Err(error) => {
+                if is_unseen && error.code() != Code::DeviceLost {
+                    // The device may use the memory for ever.
+                    std::mem::forget(Arc::clone(&self));
+                }
                 let (from, to) = (label(&**self.source.engine().device()), label(&**self.target.engine().device()));
                 Poll::Ready(Err(error.within(format!("copy of {} from {from} to {to}", self.source.desc().text()))))
             }

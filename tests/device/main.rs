@@ -5,6 +5,9 @@ mod domains;
 mod graphs;
 #[path = "../kit/mod.rs"]
 mod kit;
+mod refused;
+mod strict;
+mod turns;
 
 use by_hand::{ByHand, device};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -263,7 +266,7 @@ fn a_device_that_records_nothing_ends_no_work_early() {
     let error = stream.synchronize(FOREVER).unwrap_err();
     assert_eq!(error.code(), Code::Internal);
     assert!(error.message().contains("no more events"), "{error}");
-    assert!(stream.is_idle());
+    assert!(!stream.is_idle());
     drop(x);
     assert_eq!(bench.device.blocks_in_use(), 1, "the device may still be at it");
     bench.device.take_no_records(false);

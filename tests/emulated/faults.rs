@@ -194,3 +194,50 @@ fn a_panic_stays_with_its_stream() {
     d.finish(&*t).unwrap();
     assert_eq!(*d.ran.lock(), [1]);
 }
+
+/// What is submitted while the device is lost is refused or ended: a callback behind it comes.
+#[test]
+fn nothing_slips_in_behind_a_loss() {
+    for round in 0..300 {
+        let d = Device::new(Emulation { seed: 1 + round, lose_operation: 40, ..Emulation::default() });
+        let (s, t, kernel) = (d.stream("s"), d.stream("t"), d.sum(0));
+        let called = Count::default();
+        let asked = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let go_on = || {
+                    let event = d.event_or_lost()?;
+                    t.record(&event).ok()?;
+                    event.synchronize(Deadline::NEVER).ok()?;
+                    launch(&*t, "t", &kernel, &[], &[]).ok()
+                };
+                while go_on().is_some() {}
+            });
+            let mut asked = 0;
+            loop {
+                let event = d.event_or_lost();
+                let Some(event) = event.filter(|event| s.record(event).is_ok()) else { break asked };
+                d.device.when_reached(&event, called.adder());
+                asked += 1;
+                if launch(&*s, "s", &kernel, &[], &[]).is_err() {
+                    break asked;
+                }
+            }
+        });
+        called.wait(asked);
+    }
+}
+
+/// The host releases everything then, and the checker has nothing to say about it.
+#[test]
+fn the_memory_of_a_lost_device_may_go() {
+    let flags = Emulation::CHECK;
+    let d = Device::new(Emulation { lose_operation: 2, flags, ..Emulation::default() });
+    let (s, a, b) = (d.stream("s"), d.memory("a"), d.memory("b"));
+    for _ in 0..3 {
+        let _ = launch(&*s, "kernel", &d.sum(1), &[a], &[b]);
+    }
+    assert_eq!(code(d.finish(&*s)), Code::DeviceLost);
+    d.device.deallocate(a, BYTES);
+    d.device.deallocate(b, BYTES);
+    assert_eq!(d.texts(), [""; 0]);
+}

@@ -86,6 +86,10 @@ impl Device {
         self.device.event(true).unwrap()
     }
 
+    pub fn event_or_lost(&self) -> Option<Arc<dyn DeviceEvent>> {
+        self.device.event(false).ok()
+    }
+
     pub fn memory(&self, what: &str) -> usize {
         self.device.allocate(BYTES, what).unwrap()
     }

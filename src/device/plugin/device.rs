@@ -1,12 +1,13 @@
 //! A plug-in's device behind this module's traits.
 
 use super::callback;
+use super::event::{self, PluginEvent};
 use super::opened::Opened;
 use super::owned::{PluginKernel, c_text};
 use super::recipe::Written;
 use super::recorded::PluginExecutable;
 use super::region;
-use super::stream::{PluginEvent, PluginStream};
+use super::stream::PluginStream;
 use super::table::PluginTable;
 use crate::abi::weir_device_capability_flags as C;
 use crate::abi::{weir_device_object_value, weir_device_stream_attr, weir_event_flags};
@@ -127,6 +128,7 @@ impl Accelerator for PluginDevice {
     }
 
     fn event(&self, timing: bool) -> Result<Arc<dyn DeviceEvent>> {
+        event::sweep(&self.opened);
         let device = &*self.opened;
         let timing = timing && device.can(C::WEIR_DEVICE_TIMING);
         let flags = if timing { weir_event_flags::WEIR_EVENT_TIMING as u64 } else { 0 };
@@ -180,6 +182,10 @@ impl Accelerator for PluginDevice {
         {
             self.watch.add(&event, then);
         }
+    }
+
+    fn sweep(&self) {
+        event::sweep(&self.opened);
     }
 
     fn trim(&self, keep: usize) {
@@ -241,7 +247,11 @@ impl Accelerator for PluginDevice {
     }
 
     fn is_peer(&self, peer: &dyn Accelerator) -> bool {
-        self.opened.can(C::WEIR_DEVICE_PEER_COPY) && self.opened.peer(peer).is_some()
+        self.opened.peer(peer).is_some()
+    }
+
+    fn intact(&self) -> Result<()> {
+        self.opened.intact()
     }
 
     fn plugin_identity(&self) -> Option<[usize; 2]> {

@@ -50,11 +50,18 @@ impl Opened {
         });
     }
 
-    /// The plug-in's pointer to another device of its own.
+    /// The plug-in's pointer to another device of its own, if this one copies from and to it.
     pub(super) fn peer(&self, peer: &dyn Accelerator) -> Option<*mut c_void> {
         let [table, device] = peer.plugin_identity()?;
-        let is_own = table == Arc::as_ptr(self.table()).addr();
+        let is_own = self.can(C::WEIR_DEVICE_PEER_COPY) && table == Arc::as_ptr(self.table()).addr();
         is_own.then(|| std::ptr::with_exposed_provenance_mut(device))
+    }
+
+    /// The same for a copy: a lost device is given no more work, and no part in another one's.
+    pub(super) fn partner(&self, peer: &dyn Accelerator) -> Result<*mut c_void> {
+        peer.intact()?;
+        let none = || Error::new(Code::Unimplemented, "the plug-in copies nothing straight between these devices");
+        self.peer(peer).ok_or_else(none)
     }
 
     /// # Safety

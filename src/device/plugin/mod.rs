@@ -2,10 +2,10 @@
 //!
 //! [`Plugin`] is a checked vtable with its context, and the factory of a kind. Only `opened` calls its functions: it
 //! holds the lock of devices that take one call at a time, turns a status into an error that names the engine and the
-//! function, and remembers that a device was lost. `device` and `stream` implement the traits of the module `device`;
-//! `recorded`, `prepared` and `region` handle work that is built once; `scratch` manages the kernels' scratch memory.
-//! `work` translates a stream's work to C, `host` is a kernel's host function, `callback` takes calls from the plug-in,
-//! and `library` opens shared libraries.
+//! function, and remembers that a device was lost. `device`, `stream` and `event` implement the traits of the module
+//! `device`; `recorded`, `prepared` and `region` handle work that is built once; `scratch` manages the kernels' scratch
+//! memory. `work` translates a stream's work to C, `host` is a kernel's host function, `callback` takes calls from the
+//! plug-in, and `library` opens shared libraries.
 //!
 //! *What a plug-in may do wrong.* Answers are checked, not believed. An invalid status, OK without an object, a
 //! misaligned address, or a number where 0 or 1 was asked for are failures (UNKNOWN) that name the function. A callback
@@ -18,6 +18,7 @@
 
 mod callback;
 mod device;
+mod event;
 mod host;
 pub mod library;
 mod memory;
@@ -35,6 +36,7 @@ mod table;
 mod test_device;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod unreached;
 mod work;
 
 pub use callback::{any_buried, release_buried, strays as stray_callbacks};

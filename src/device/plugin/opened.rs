@@ -2,6 +2,7 @@
 
 use super::callback;
 use super::table::{PluginTable, Pointer, nonsense};
+use super::unreached::UnreachedEvents;
 use crate::abi::weir_device_capability_flags as C;
 use crate::abi::{weir_device_info, weir_device_vtable};
 use crate::base::{Code, Error, Result};
@@ -54,6 +55,7 @@ pub(super) struct Opened {
     /// Held during each call, if the device takes one at a time.
     serial: Option<Mutex<()>>,
     lost: OnceLock<Error>,
+    unreached: UnreachedEvents,
     presence: Presence,
 }
 
@@ -96,6 +98,7 @@ impl Opened {
             facts,
             serial: None,
             lost: OnceLock::new(),
+            unreached: UnreachedEvents::default(),
             presence: Presence::default(),
         };
         opened.facts = opened.ask()?;
@@ -208,15 +211,32 @@ impl Opened {
         self.lost.get().is_some()
     }
 
+    /// Events of it that nobody holds any more.
+    pub(super) fn unreached(&self) -> &UnreachedEvents {
+        &self.unreached
+    }
+
+    /// # Safety
+    /// An event of the plug-in's, of this device, which nobody uses any more.
+    pub(super) unsafe fn destroy_event(&self, event: *mut c_void) {
+        if let Some(destroy) = self.functions().event_destroy {
+            // SAFETY: the plug-in's function, and as demanded of the caller.
+            unsafe { destroy(self.handle, event) }
+        }
+    }
+
+    /// Fails if the device is lost.
+    pub(super) fn intact(&self) -> Result<()> {
+        self.lost.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
     fn turn(&self) -> Option<MutexGuard<'_, ()>> {
         self.serial.as_ref().map(Mutex::lock)
     }
 
     /// Calls a function that can fail: `call` gives its status, or `None` if the plug-in lacks it.
     pub(super) fn call(&self, function: &'static str, call: impl FnOnce() -> Option<i32>) -> Result<()> {
-        if let Some(error) = self.lost.get() {
-            return Err(error.clone());
-        }
+        self.intact()?;
         let _turn = self.turn();
         match ambient::call(call) {
             Some(0) => Ok(()),
@@ -309,8 +329,12 @@ impl Drop for Opened {
     fn drop(&mut self) {
         if let Some(close) = self.functions().device_close.filter(|_| !fork::forked()) {
             let (table, handle) = (Arc::clone(&self.table), Pointer(self.handle));
-            let presence = std::mem::take(&mut self.presence);
+            let (presence, unreached) = (std::mem::take(&mut self.presence), self.unreached.take());
             self.outside(move || {
+                if let Some(destroy) = table.functions.event_destroy {
+                    // SAFETY: the plug-in's function and its own objects; no stream is left that could use them.
+                    unreached.into_iter().for_each(|event| unsafe { destroy(handle.get(), event.get()) });
+                }
                 // SAFETY: the plug-in's function and its own device; what was made of it held references, and is gone.
                 unsafe { close(table.ctx, handle.get()) };
                 drop(presence);

@@ -61,7 +61,7 @@ impl PluginTable {
 }
 
 /// A pointer of the plug-in's, which may be given to its functions from any thread.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Pointer(pub(super) *mut c_void);
 
 // SAFETY: as said; it is never dereferenced here.

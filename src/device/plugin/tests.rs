@@ -286,6 +286,37 @@ fn an_answer_that_makes_no_sense_holds_until_the_event_is_recorded_again() {
     assert!(event.synchronize(Deadline::NEVER).unwrap());
 }
 
+/// So must a failure: the device's thread is told of it, and asks.
+#[test]
+fn a_failure_holds_until_the_event_is_recorded_again() {
+    let state = TestState::new(0);
+    let kind = registered("plugin-fails-once", state);
+    let device = open(kind, 0).unwrap();
+    let accelerator = device.accelerator().unwrap();
+    let stream = accelerator.stream(&DeviceStreamAttr { name: "s", priority: 0 }).unwrap();
+    let event = accelerator.event(false).unwrap();
+    let status = weir_status_value::WEIR_DATA_LOSS as i32;
+    for function in ["event_query", "event_record"] {
+        stream.record(&event).unwrap();
+        assert!(event.synchronize(Deadline::NEVER).unwrap());
+        state.patience.store(3, SeqCst);
+        stream.record(&event).unwrap();
+        assert!(!event.is_reached().unwrap());
+        *state.plan.lock() = Some(FaultPlan { function, call: 1, status });
+        if function == "event_record" {
+            assert!(event.synchronize(Deadline::NEVER).unwrap());
+            assert_eq!(stream.record(&event).unwrap_err().code(), Code::DataLoss);
+        }
+        let told = Arc::new(AtomicBool::new(false));
+        let (asked, itself) = (Arc::clone(&told), Arc::clone(&event));
+        accelerator.when_reached(&event, Then::once(move || asked.store(itself.is_reached().is_err(), SeqCst)));
+        eventually(|| told.load(SeqCst));
+        assert_eq!(event.is_reached().unwrap_err().code(), Code::DataLoss, "{function}");
+    }
+    stream.record(&event).unwrap();
+    assert!(event.synchronize(Deadline::NEVER).unwrap());
+}
+
 #[test]
 fn a_lost_device_fails_everything_and_a_new_one_works() {
     let state = TestState::new(0);

@@ -3,10 +3,9 @@
 
 use super::opened::Opened;
 use super::owned::{arguments, c_text, kernel_of};
-use crate::abi::weir_device_capability_flags as C;
 use crate::abi::weir_device_work_kind_value as K;
 use crate::abi::{weir_device_address, weir_device_copy, weir_device_fill, weir_device_work};
-use crate::base::{Code, Error, Result};
+use crate::base::{Error, Result};
 use crate::device::{Fill, Location, RecordedWork, Transfer};
 use std::ffi::{c_char, c_void};
 use std::ptr;
@@ -60,14 +59,7 @@ fn place(device: &Arc<Opened>, place: &Location<'_>) -> Result<(*mut c_void, wei
     Ok(match *place {
         Location::Host(address) => (ptr::null_mut(), address.get() as u64),
         Location::Device(address) => (device.handle(), address as u64),
-        Location::Peer(peer, address) => {
-            let none = || {
-                let text = "the plug-in copies nothing straight between these devices";
-                Error::new(Code::Unimplemented, text)
-            };
-            let may = device.can(C::WEIR_DEVICE_PEER_COPY);
-            (device.peer(peer).filter(|_| may).ok_or_else(none)?, address as u64)
-        }
+        Location::Peer(peer, address) => (device.partner(peer)?, address as u64),
     })
 }
 

@@ -243,6 +243,13 @@ impl Checker {
         self.host.join(&point.clock);
     }
 
+    /// A device is lost: it does nothing any more, and the host knows that.
+    pub(super) fn lose(&mut self, device: u64) {
+        for (at, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.device == device) {
+            self.host.set(at, slot.last);
+        }
+    }
+
     /// The host frees bytes: gives the operations that it does not know to be done.
     pub(super) fn free(&mut self, range: &Range<usize>) -> Hits {
         let hits = self.host(range, true);

@@ -18,7 +18,7 @@ use std::ops::Range;
 impl SharedDevice {
     pub(super) fn unpin(&self, address: usize, bytes: usize) {
         let mut state = self.state.lock();
-        if self.checks() && !state.is_over {
+        if self.watches_host(&state) {
             check::unpin(self, &mut state, &(address..address + bytes));
         }
         let pin = self.pins.lock().remove(address);
@@ -53,7 +53,7 @@ impl SharedDevice {
             return;
         }
         let mut state = self.state.lock();
-        if !state.is_over {
+        if self.watches_host(&state) {
             check::host(self, &mut state, &(address..address + bytes), writes, what);
         }
     }

@@ -52,6 +52,12 @@ impl SharedDevice {
         self.settings.checks()
     }
 
+    /// Whether the checker looks at what the host uses and frees. A lost device does nothing any more, and the host
+    /// frees even what its work names.
+    pub(super) fn watches_host(&self, state: &DeviceState) -> bool {
+        self.checks() && !state.is_over && self.lost.get().is_none()
+    }
+
     /// The modelled time of a submission; 0 with a seed.
     pub(super) fn time_ns(&self) -> u64 {
         if self.is_seeded() { 0 } else { now_ns() }
@@ -64,8 +70,9 @@ impl SharedDevice {
 
     /// As `intact`, and fails once no work is accepted.
     pub(super) fn open(&self) -> Result<MutexGuard<'_, DeviceState>> {
-        self.intact()?;
         let state = self.state.lock();
+        // Under the lock, as the loss is: what came behind that would never be done.
+        self.intact()?;
         if state.is_closing {
             return Err(Error::precondition(format!("{} has ended: nobody has an engine on it", self.label)));
         }

@@ -340,7 +340,7 @@ unsafe extern "C" fn deallocate(handle: *mut c_void, address: weir_device_addres
         // SAFETY: a handle, as said above.
         let shared = unsafe { device(handle) };
         let mut state = shared.state.lock();
-        if shared.checks() && !state.is_over {
+        if shared.watches_host(&state) {
             check::free(shared, &mut state, address as usize, bytes as usize);
         }
         let now = state.counts.operations;

@@ -227,6 +227,9 @@ impl SharedDevice {
             let mut state = self.state.lock();
             let _ = self.lost.set(lost.clone());
             state.fail_all(&lost);
+            if self.checks() {
+                CHECKER.with(|checker| checker.lose(self.id));
+            }
             drop(state);
             self.met.advance(1);
             return;
