@@ -3,8 +3,9 @@
 #[path = "kit/mod.rs"]
 mod kit;
 
+use kit::integers::{Builder, How};
 use kit::pools;
-use kit::run::{cpu, execute, on};
+use kit::run::{all_pools, cpu, execute, on};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use weir_core::abi::WEIR_TIMEOUT_INFINITE;
@@ -150,4 +151,94 @@ fn an_idle_pool_uses_no_processor() {
     let (used, wall) = (processor_ns() - before, wall.elapsed().as_nanos() as u64);
     // Five threads that spun would use up to five times the wall time; the bound is one part in fifty.
     assert!(used * 50 < wall, "idle threads used {used} ns of processor time in {wall} ns");
+}
+
+/// Runs this in a thread with so many KiB of stack.
+fn on_little_stack(kib: usize, f: impl FnOnce() + Send + 'static) {
+    std::thread::Builder::new().stack_size(kib << 10).spawn(f).unwrap().join().unwrap();
+}
+
+/// So many programs inside one another; each adds its input to what the one in it makes.
+fn programs(depth: i32, how: &How) -> Ref<Program> {
+    let (mut leaf, x) = Builder::of("leaf", 1);
+    leaf.how = how.clone();
+    let y = leaf.op(&x, |x| x[0] + 1);
+    leaf.output(y);
+    let mut program = leaf.compile();
+    for _ in 1..depth {
+        let (mut outer, x) = Builder::of("outer", 1);
+        let inner = outer.graph.add_program("inner", &program, &x, 1).unwrap().output(0);
+        let own = outer.op(&x, |x| x[0]);
+        let sum = outer.sum(&[inner, own]);
+        outer.output(sum);
+        program = outer.compile();
+    }
+    program
+}
+
+#[test]
+fn programs_lie_inside_one_another_as_deep_as_a_small_stack_can_run_them() {
+    let later = How {
+        later: Some(Arc::new(|_, done, result| {
+            std::thread::spawn(move || done.done(result).unwrap());
+        })),
+        ..How::default()
+    };
+    for how in [How::default(), later] {
+        on_little_stack(256, move || {
+            let program = programs(16, &how);
+            for (i, pool) in all_pools().iter().enumerate() {
+                for run in 0..5 {
+                    let got = kit::run::run(&program, &[3], &on(pool.as_ref())).unwrap();
+                    assert_eq!(got, [4 + 15 * 3], "pool {i}, run {run}");
+                }
+            }
+            // Also through a graph inside of the graph.
+            let (mut branch, x) = Builder::of("branch", 1);
+            let error = branch.graph.add_program("deeper", &program, &x, 1).unwrap_err();
+            let expected = "node 'deeper': program 'outer': more than 16 programs lie inside one another";
+            assert_eq!(error.message(), expected);
+            let less = programs(15, &how);
+            let y = branch.graph.add_program("as deep", &less, &x, 1).unwrap().output(0);
+            branch.output(y);
+            let (mut main, x) = Builder::of("main", 1);
+            let cond = main.graph.add_cond("cond", x[0], &branch.graph, &branch.graph, &x).unwrap().output(0);
+            main.output(cond);
+            let (mut outer, x) = Builder::of("outer", 1);
+            assert_eq!(outer.graph.add_program("inner", &main.compile(), &x, 1).unwrap_err().message(), {
+                "node 'inner': program 'main': more than 16 programs lie inside one another"
+            });
+        });
+    }
+}
+
+/// Conds and loops by turns, as deep as graphs may lie inside one another. Compile without optimisation takes most.
+#[test]
+fn graphs_inside_graphs_need_little_stack() {
+    on_little_stack(512, || {
+        let (mut inner, x) = Builder::of("innermost", 2);
+        let y = inner.op(&x, |x| x[0] + x[1]);
+        inner.output(y);
+        let (mut other, x) = Builder::of("other", 2);
+        other.output(x[0]);
+        for depth in 1..32 {
+            let (mut outer, x) = Builder::of("around", 2);
+            let y = match depth % 3 {
+                0 => {
+                    let (mut condition, given) = Builder::of("condition", 2);
+                    let less = condition.op(&given, |x| i32::from(x[0] < 10));
+                    condition.output(less);
+                    outer.graph.add_while("loop", &condition.graph, &inner.graph, &x[..1], &x[1..], 2).unwrap()
+                }
+                1 => outer.graph.add_cond("cond", x[1], &inner.graph, &other.graph, &x).unwrap(),
+                _ => outer.graph.add_case("case", x[1], &[&other.graph, &inner.graph], &x).unwrap(),
+            };
+            outer.output(y.output(0));
+            inner = outer;
+        }
+        let program = inner.compile();
+        for (i, pool) in all_pools().iter().enumerate() {
+            assert_eq!(kit::run::run(&program, &[0, 1], &on(pool.as_ref())).unwrap(), [10], "pool {i}");
+        }
+    });
 }

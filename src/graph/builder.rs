@@ -32,6 +32,8 @@ pub struct Graph {
     /// The names of its outputs.
     outputs: HashSet<String>,
     num_inputs: usize,
+    /// How many programs lie inside one another in it.
+    pub(super) programs: usize,
 }
 
 impl Kind for Graph {
@@ -52,6 +54,7 @@ impl Graph {
             seed: RandomState::new().hash_one(serial),
             outputs: HashSet::new(),
             num_inputs: 0,
+            programs: 0,
         }
     }
 
@@ -99,7 +102,9 @@ impl Graph {
         num_outputs: usize,
     ) -> Result<NodeId> {
         let kernel = Nested::kernel(program).map_err(|error| error.within(format_args!("node '{name}'")))?;
-        self.add_kernel(name, kernel, inputs, num_outputs)
+        let node = self.add_kernel(name, kernel, inputs, num_outputs)?;
+        self.programs = self.programs.max(program.facts.programs + 1);
+        Ok(node)
     }
 
     /// A choice of two graphs by a predicate. `inputs` become the inputs of both, in their order.
@@ -137,8 +142,10 @@ impl Graph {
         for branch in branches {
             self.check_inner(name, branch, inputs.len(), first.contents.outputs.len())?;
         }
-        let branches = branches.iter().map(|branch| Arc::new(branch.contents.clone())).collect();
-        self.add(name, NodeBody::Case { branches, inputs: all, is_cond })
+        let inner = branches.iter().map(|branch| Arc::new(branch.contents.clone())).collect();
+        let node = self.add(name, NodeBody::Case { branches: inner, inputs: all, is_cond })?;
+        self.programs = branches.iter().map(|branch| branch.programs).fold(self.programs, usize::max);
+        Ok(node)
     }
 
     /// A loop: while `condition` of the variables is true, `body` gives their next values. Both graphs' inputs are the
@@ -159,9 +166,13 @@ impl Graph {
         inputs.extend(self.resolve_all(name, "invariant", invariants)?);
         self.check_inner(name, condition, inputs.len(), 1)?;
         self.check_inner(name, body, inputs.len(), variables.len())?;
+        let programs = condition.programs.max(body.programs);
         let (condition, body) = (Arc::new(condition.contents.clone()), Arc::new(body.contents.clone()));
         let (num_variables, copies) = (variables.len(), Vec::new());
-        self.add(name, NodeBody::While { condition, body, inputs, num_variables, parallel_iterations, copies })
+        let looped = NodeBody::While { condition, body, inputs, num_variables, parallel_iterations, copies };
+        let node = self.add(name, looped)?;
+        self.programs = self.programs.max(programs);
+        Ok(node)
     }
 
     /// Passes a value on to output 0 (false) or 1 (true); the other output is absent.

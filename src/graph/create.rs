@@ -60,6 +60,7 @@ impl Program {
         let communications = divided.as_ref().map_or(Vec::new(), |(_, found)| found.clone());
         let mut facts = CompileFacts {
             graph_nodes,
+            programs: graph.programs,
             has_side_effects: contents.nodes.iter().any(verify::has_effects),
             options: asked,
             communications,

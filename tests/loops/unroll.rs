@@ -241,3 +241,45 @@ fn a_loop_that_waits_is_not_written_out() {
         }
     }
 }
+
+/// Which pure nodes are run does not depend on how many iterations may overlap: effects wait for those that are run.
+#[test]
+fn nodes_that_nothing_needs_are_left_out_however_many_iterations_overlap() {
+    for (parallel, waits) in (1..=5).flat_map(|parallel| [(parallel, false), (parallel, true)]) {
+        let (calls, effect) = (Arc::new(AtomicU64::new(0)), Arc::new(Effect::default()));
+        let mut condition = pure("condition");
+        let x = condition.inputs(3);
+        let less = condition.op(&[x[0]], |x| i32::from(x[0] < 6));
+        let condition = condition.giving(&[less]);
+        let mut body = pure("body");
+        let x = body.inputs(3);
+        let i = body.op(&[x[0]], |x| x[0] + 1);
+        let y = body.op(&[x[1]], |x| x[0] + 1);
+        let counted = |calls: &Arc<AtomicU64>| {
+            let calls = Arc::clone(calls);
+            move |x: &[i32]| {
+                calls.fetch_add(1, Relaxed);
+                x[0] + 1
+            }
+        };
+        // A variable that nobody takes behind the loop, and what nobody takes at all.
+        let unused = body.op(&[x[2]], counted(&calls));
+        let dead = body.op(&[y], counted(&calls));
+        body.op(&[dead], counted(&calls));
+        body.graph.add_task("effect", Arc::clone(&effect) as Arc<dyn Task>, 0).unwrap();
+        let body = body.giving(&[i, y, unused]);
+        let mut main = pure("main");
+        let (x, zero) = (main.input(), main.constant(0));
+        let made = main.op(&[x], counted(&calls));
+        let looped = main.graph.add_while("loop", &condition, &body, &[zero, x, made], &[], parallel).unwrap();
+        if waits {
+            let last = main.graph.add_task("last", Arc::clone(&effect) as Arc<dyn Task>, 0).unwrap();
+            main.graph.add_control_edge(looped, last).unwrap();
+        }
+        let program = compile(&main.giving(&[looped.output(1)]));
+        assert_eq!(fact(&program, "unrolled"), 1);
+        assert_eq!(run(&program, &[5], &on(&None)).unwrap(), [11]);
+        assert_eq!(effect.calls.load(SeqCst), 6 + u64::from(waits));
+        assert_eq!(calls.load(Relaxed), 0, "{parallel} at once");
+    }
+}

@@ -118,10 +118,17 @@ impl Calls {
         })
     }
 
-    /// From here on nothing begins. `cause` gives the failure of the run, if it has one.
-    pub fn stop(&self, cause: impl FnOnce() -> Option<Error>) {
+    /// From here on nothing begins, because of the failure `cause`, if there is one.
+    pub fn stop(&self, cause: Option<&Error>) {
         if !self.list.is_empty() {
-            self.stop.set_because(cause());
+            self.stop.set_because(cause);
+        }
+    }
+
+    /// They belong to the run with this number.
+    pub fn set_run(&self, run: usize) {
+        if !self.list.is_empty() {
+            self.stop.set_run(run);
         }
     }
 

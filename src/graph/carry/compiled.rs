@@ -22,8 +22,9 @@ pub(in crate::graph) struct Compiled {
     pub admission: Option<Arc<Admission>>,
     /// Set if other engines run some of it.
     pub frames: Option<Arc<dyn Frames>>,
-    /// Told how each run ends.
+    /// Told how each run ends, and whether nodes in loops have some of them.
     pub listeners: Vec<Arc<dyn RunListener>>,
+    pub listens_in_loops: bool,
     /// The part that traces know.
     pub explained: Explained,
 }

@@ -2,7 +2,10 @@
 //! urgent they are; and which way of running is faster. It affects only where and when nodes run, never results.
 #![forbid(unsafe_code)]
 
+use super::figures::is_measured;
+use super::stretches::Stretches;
 use super::ways::Ways;
+use crate::graph::plan::schedule::PRIOR_NS;
 use crate::graph::plan::{Body, DIRECT, Loop, MAX_DEPTH, Plan};
 use std::sync::atomic::Ordering::{Relaxed, Release as Publish};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -12,6 +15,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 pub(in crate::graph) struct Learned {
     /// Estimated or measured run time of each node, in nanoseconds.
     pub costs: Vec<AtomicU32>,
+    /// The nodes whose cost is unknown: it is neither a hint nor an estimate, and no run has come to them. Those of a
+    /// branch that is seldom taken may stay so for long.
+    new: Vec<AtomicBool>,
+    /// Whether there are any; and whether a run has measured some since costs were weighed.
+    pub has_new: AtomicBool,
+    pub has_news: AtomicBool,
     /// Iterations of each loop in the last run that was measured.
     pub iterations: Vec<AtomicU32>,
     /// The gain for a thread that takes a node: its cost and that of all nodes that are handed over directly behind it.
@@ -24,8 +33,11 @@ pub(in crate::graph) struct Learned {
     /// The costs of all nodes that count, in nanoseconds, and of those on the critical path.
     pub total_ns: AtomicU64,
     pub longest_ns: AtomicU64,
-    /// The costs of all nodes, including those that do not count.
+    /// The costs of all nodes, including those that do not count; and how many nodes are run.
     pub all_ns: AtomicU64,
+    pub all_runs: AtomicU64,
+    /// Where a walk looks at the clock.
+    pub stretches: Stretches,
     /// The costs of some nodes are unknown until a run has measured them.
     pub is_unknown: AtomicBool,
     /// The costs were loaded: the first measurement is averaged like any other.
@@ -145,10 +157,16 @@ impl<'a> Factor<'a> {
 
 impl Learned {
     /// For a program whose nodes have these estimated costs, which may be unknown.
-    pub fn new(plan: &Plan, costs: &[u32], is_unknown: bool) -> Learned {
+    pub fn new(plan: &Plan, costs: &[u32]) -> Learned {
         let zeroes = |n: usize| (0..n).map(|_| AtomicU32::new(0)).collect();
+        let new = |(body, &ns): (&Body, &u32)| is_measured(body) && u64::from(ns) == PRIOR_NS;
+        let new: Vec<AtomicBool> = plan.bodies.iter().zip(costs).map(|node| AtomicBool::new(new(node))).collect();
+        let is_unknown = new.iter().any(|new| new.load(Relaxed));
         let learned = Learned {
             costs: costs.iter().map(|&ns| AtomicU32::new(ns)).collect(),
+            new,
+            has_new: AtomicBool::new(is_unknown),
+            has_news: AtomicBool::new(false),
             iterations: plan.loops.iter().map(|_| AtomicU32::new(ITERATIONS)).collect(),
             worth: zeroes(costs.len()),
             ranks: zeroes(costs.len()),
@@ -157,6 +175,8 @@ impl Learned {
             total_ns: AtomicU64::new(0),
             longest_ns: AtomicU64::new(0),
             all_ns: AtomicU64::new(0),
+            all_runs: AtomicU64::new(0),
+            stretches: Stretches::new(plan),
             is_unknown: AtomicBool::new(is_unknown),
             primed: AtomicBool::new(false),
             runs: AtomicU64::new(0),
@@ -176,13 +196,16 @@ impl Learned {
             self.weigh_once(plan, true);
         }
         self.has_dear.store((0..plan.len()).any(|node| self.is_dear(plan, node)), Relaxed);
+        self.has_new.store(self.new.iter().any(|new| new.load(Relaxed)), Relaxed);
+        self.has_news.store(false, Relaxed);
+        self.stretches.lay(plan, &self.costs, &self.new);
         // ORDERING: Release pairs with the Acquire in `RunState::rank`. A thread that looks while another one weighs
         // has an order between the old one and the new one.
         self.weighed.fetch_add(1, Publish);
     }
 
     fn weigh_once(&self, plan: &Plan, leads_back: bool) {
-        let (mut total, mut all) = (0u64, 0u64);
+        let (mut total, mut all, mut runs) = (0u64, 0u64, 0u64);
         let mut longest = 0f32;
         let mut factor = Factor::new(plan, self);
         for node in (0..plan.len()).rev() {
@@ -191,6 +214,7 @@ impl Learned {
             let times = factor.at(node as u32);
             total = total.saturating_add(u64::from(counts).saturating_mul(times));
             all = all.saturating_add(u64::from(cost).saturating_mul(times));
+            runs = runs.saturating_add(times);
             let mut worth = worth_of(cost);
             let (mut behind, mut class) = (0f32, Class::Other);
             let mut after = |target: u32| {
@@ -234,6 +258,7 @@ impl Learned {
         }
         self.total_ns.store(total, Relaxed);
         self.all_ns.store(all, Relaxed);
+        self.all_runs.store(runs, Relaxed);
         // With another iteration behind it, a path that leads from one to the next counts twice.
         if !leads_back {
             self.longest_ns.store(longest as u64, Relaxed);
@@ -251,6 +276,34 @@ impl Learned {
     pub fn is_dear(&self, plan: &Plan, node: usize) -> bool {
         let dear_ns = plan.hop_ns.map_or(u64::from(DEAR_NS), |hop_ns| hop_ns.max(u64::from(DEAR_NS)));
         u64::from(self.costs[node].load(Relaxed)) >= dear_ns || plan.starts_elsewhere(node)
+    }
+
+    /// Whether a run shows it: if it is dear, or may be.
+    pub fn is_shown(&self, plan: &Plan, node: usize) -> bool {
+        self.is_new(node as u32) || self.is_dear(plan, node)
+    }
+
+    #[inline]
+    pub fn is_new(&self, node: u32) -> bool {
+        self.new[node as usize].load(Relaxed)
+    }
+
+    /// Takes this cost of a node for known; whether it was unknown.
+    pub fn comes_to_know(&self, node: u32) -> bool {
+        let was_new = self.is_new(node);
+        if was_new {
+            self.new[node as usize].store(false, Relaxed);
+            self.has_news.store(true, Relaxed);
+        }
+        was_new
+    }
+
+    /// Takes the cost of a node from what other runs have learned. The prior says that none has come to it.
+    pub fn load_cost(&self, node: usize, ns: u32) {
+        self.costs[node].store(ns, Relaxed);
+        if u64::from(ns) != PRIOR_NS {
+            self.new[node].store(false, Relaxed);
+        }
     }
 
     pub fn rank(&self, node: u32) -> Rank {
@@ -275,8 +328,9 @@ impl Learned {
 
     /// Copies have the cost and the iterations of the first of them.
     fn spread(&self, plan: &Plan) {
-        for (cost, &origin) in self.costs.iter().zip(&plan.origins) {
+        for ((cost, new), &origin) in self.costs.iter().zip(&self.new).zip(&plan.origins) {
             cost.store(self.costs[origin as usize].load(Relaxed), Relaxed);
+            new.store(self.is_new(origin), Relaxed);
         }
         for (looped, iterations) in plan.loops.iter().zip(&self.iterations).filter(|_| !plan.origins.is_empty()) {
             if let Body::Enter(index) = plan.bodies[plan.origin(looped.first) as usize] {
@@ -293,6 +347,7 @@ impl Learned {
 
     /// Bytes of the arrays above.
     pub fn bytes(&self) -> usize {
-        [&self.costs, &self.iterations, &self.worth, &self.ranks].iter().map(|list| list.capacity() * 4).sum()
+        let words = [&self.costs, &self.iterations, &self.worth, &self.ranks];
+        words.iter().map(|list| list.capacity() * 4).sum::<usize>() + self.new.capacity() + self.stretches.bytes()
     }
 }

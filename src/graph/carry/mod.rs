@@ -22,5 +22,6 @@ pub(in crate::graph) mod ready_set;
 pub(in crate::graph) mod run_hooks;
 pub(in crate::graph) mod semaphore;
 pub(in crate::graph) mod state;
+pub(in crate::graph) mod stretches;
 pub(in crate::graph) mod traced;
 pub(in crate::graph) mod ways;

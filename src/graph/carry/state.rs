@@ -326,6 +326,8 @@ impl RunState {
     pub(in crate::graph) unsafe fn bind(&self, input: impl Fn(usize) -> *mut u8, output: impl Fn(usize) -> *mut u8) {
         let num_inputs = self.plan().inputs.len();
         self.is_inside.store(false, Relaxed);
+        self.stop.set_run(self.own_run());
+        self.calls.set_run(self.own_run());
         for (i, given) in self.given.iter().enumerate() {
             // ORDERING: Relaxed; published with the run.
             given.store(if i < num_inputs { input(i) } else { output(i - num_inputs) }, Relaxed);
@@ -404,11 +406,32 @@ impl RunState {
         }
     }
 
-    /// From here on no node begins. ORDERING: Relaxed; a thread that sees it late begins one node more.
+    /// From here on no node begins, because of the run's failure, if it has one.
     pub(in crate::graph) fn stop(&self) {
-        self.stop.set();
-        self.calls.stop(|| self.failure.lock().error.clone());
+        let cause = self.failure.lock().error.clone();
+        self.stop_because(cause.as_ref());
+    }
+
+    /// The same because of this failure, if there is one. ORDERING: Relaxed; a thread that sees it late begins one node
+    /// more.
+    pub(in crate::graph) fn stop_because(&self, cause: Option<&Error>) {
+        self.stop.set_because(cause);
+        self.calls.stop(cause);
         progress::may_end();
+    }
+
+    /// The run is one inside of a node of the run with this number, over its values.
+    pub(in crate::graph) fn is_inside_of(&self, run: usize) {
+        self.is_inside.store(true, Relaxed);
+        if run != 0 {
+            self.stop.set_run(run);
+            self.calls.set_run(run);
+        }
+    }
+
+    /// The number of a run of this state that is not inside of another one.
+    pub(in crate::graph) fn own_run(&self) -> usize {
+        std::ptr::from_ref(&self.stop).addr()
     }
 }
 

@@ -2,9 +2,9 @@
 //! memory of a device stays one node, which is issued in its turn.
 //!
 //! The first nodes of one communicator follow one another along control edges, in the order in which they were added.
-//! A cond or a loop with communications inside of it takes its turn as a whole: it begins behind the one before it, and
-//! the next one begins when it is over. So every rank begins its operations in the same order, whatever its timing, as
-//! long as the ranks' graphs were built in the same order.
+//! A cond, a loop or a program with communications inside of it takes its turn as a whole: it begins behind the one
+//! before it, and the next one begins when it is over. So every rank begins its operations in the same order, whatever
+//! its timing, as long as the ranks' graphs were built in the same order.
 #![forbid(unsafe_code)]
 
 use crate::base::{Desc, Name, Result};
@@ -37,10 +37,17 @@ struct Pass {
 /// Communications by index, sorted.
 type Set = BTreeSet<u32>;
 
+/// Those of a kernel that is a program; none for any other kernel.
+fn of_program(kernel: &dyn Kernel) -> &[Communicated] {
+    kernel.as_any().and_then(|any| any.downcast_ref::<Vec<Communicated>>()).map_or(&[], Vec::as_slice)
+}
+
 /// The communicators of a node, also of what is inside of it.
 fn orders_of(node: &Node, orders: &mut BTreeSet<u64>) {
     if let NodeBody::Kernel { kernel, .. } = &node.body {
         orders.extend(kernel.kernel().orders().into_iter().flatten());
+        let inner = of_program(&**kernel.kernel()).iter();
+        orders.extend(inner.flat_map(|found| found.kernel.orders().into_iter().flatten()));
     }
     for inner in node.inner() {
         inner.nodes.iter().for_each(|node| orders_of(node, orders));
@@ -50,7 +57,9 @@ fn orders_of(node: &Node, orders: &mut BTreeSet<u64>) {
 /// Whether there is any communication.
 fn has_any(graph: &Contents) -> bool {
     graph.nodes.iter().any(|node| match &node.body {
-        NodeBody::Kernel { kernel, .. } => kernel.kernel().orders()[0].is_some(),
+        NodeBody::Kernel { kernel, .. } => {
+            kernel.kernel().orders()[0].is_some() || !of_program(&**kernel.kernel()).is_empty()
+        }
         _ => node.inner().any(|inner| has_any(inner)),
     })
 }
@@ -87,6 +96,15 @@ impl Pass {
             let before: Vec<usize> = orders.iter().filter_map(|order| last.get(order).copied()).collect();
             let start = self.found.len() as u32;
             let behind = match &node.body {
+                NodeBody::Kernel { kernel, .. } if !of_program(&**kernel.kernel()).is_empty() => {
+                    self.found.extend(of_program(&**kernel.kernel()).iter().map(|found| Communicated {
+                        path: format!("{}{}/{}", place[0], node.name, found.path),
+                        nest: format!("{}{}", place[1], found.nest),
+                        after: found.after.iter().map(|before| start + before).collect(),
+                        ..found.clone()
+                    }));
+                    index
+                }
                 NodeBody::Kernel { kernel, inputs, num_outputs } => {
                     let path = format!("{}{}", place[0], node.name);
                     let order = kernel.kernel().orders()[0].unwrap_or(0);

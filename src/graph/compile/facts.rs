@@ -13,6 +13,8 @@ pub(in crate::graph) struct CompileFacts {
     pub options: CompileOptions,
     /// Nodes of the graph and of those inside of it.
     pub graph_nodes: usize,
+    /// How many programs lie inside one another in the graph.
+    pub programs: usize,
     /// Whether a node of the graph, or of those inside of it, does more than compute its outputs.
     pub has_side_effects: bool,
     pub dead_nodes: usize,

@@ -5,7 +5,9 @@
 //! its outputs are constants from then on; if it fails, it stays, and fails in the runs. The branch that a constant
 //! chooses takes the place of its cond. Constants that go into a graph inside of another one are known there too.
 //!
-//! A node in place of a cond waits for what the cond waited for only where that can be seen: if it has effects.
+//! A node in place of a cond waits for what the cond waited for only where that can be seen: if it has effects. It
+//! waits for what is run at all: such an edge is no reason to run a pure node of which nothing takes the value
+//! (`settle`).
 
 mod unroll;
 
@@ -13,7 +15,7 @@ use crate::base::{Desc, Error, Ref, Result};
 use crate::engine::{BoundKernel, Tensor};
 use crate::graph::build::contents::{After, Contents, Node, NodeBody, Value};
 use crate::graph::build::options::Forwarding;
-use crate::graph::build::verify::{Kinds, Verified};
+use crate::graph::build::verify::{Kinds, Verified, has_effects};
 use crate::kernel::{KernelContext, NEVER, Scratch};
 use crate::memory::{AlignedBuffer, Bytes, View};
 use std::collections::HashMap;
@@ -29,12 +31,62 @@ pub(super) struct Folded {
     /// How many nodes were, and how many loops were unrolled.
     pub nodes: usize,
     pub unrolled: usize,
+    weak: WeakEdges,
 }
+
+/// By node: others that it waits for if they are run.
+type WeakEdges = HashMap<usize, Vec<usize>>;
 
 impl Folded {
     fn is_new(&self) -> bool {
         self.nodes + self.unrolled > 0
     }
+
+    /// Makes control edges of the weak ones. In place of a node that nothing needs its predecessors are waited for.
+    fn settle(mut self) -> Folded {
+        let (weak, nodes) = (std::mem::take(&mut self.weak), &self.contents.nodes);
+        if weak.is_empty() {
+            return self;
+        }
+        let mut live = vec![false; nodes.len()];
+        self.contents.outputs.iter().for_each(|(_, value)| live[value.0] = true);
+        for (index, node) in nodes.iter().enumerate().rev() {
+            live[index] |= has_effects(node);
+            if live[index] {
+                node.predecessors().for_each(|before| live[before] = true);
+            }
+        }
+        let mut met = vec![usize::MAX; nodes.len()];
+        let mut edges = Vec::new();
+        for (&index, before) in weak.iter().filter(|(index, _)| live[**index]) {
+            let mut to_do = before.clone();
+            while let Some(before) = to_do.pop() {
+                if std::mem::replace(&mut met[before], index) == index {
+                    continue;
+                }
+                match &nodes[before].body {
+                    NodeBody::Constant(_) => {}
+                    _ if live[before] => edges.push((index, before)),
+                    _ => {
+                        to_do.extend(nodes[before].predecessors());
+                        to_do.extend(weak.get(&before).into_iter().flatten());
+                    }
+                }
+            }
+        }
+        edges.sort_unstable();
+        edges.into_iter().for_each(|(index, before)| self.contents.nodes[index].after.push(before));
+        self
+    }
+}
+
+/// How a node is known to be done.
+#[derive(Clone)]
+enum FoldedEnd {
+    /// When this one is, which stands for it.
+    Kept(usize),
+    /// When these are, as far as they are run.
+    Parts(Vec<usize>),
 }
 
 /// None if there is nothing to fold.
@@ -42,7 +94,7 @@ pub(super) fn fold(graph: &Contents, verified: &Verified) -> Option<Folded> {
     if !verified.kinds.has(Kinds::PURE.or(Kinds::COMPOUND)) || !may_fold(graph) {
         return None;
     }
-    Some(rewrite(graph, verified, &[])).filter(Folded::is_new)
+    Some(rewrite(graph, verified, &[])).filter(Folded::is_new).map(Folded::settle)
 }
 
 /// Whether it is worth a closer look.
@@ -74,7 +126,8 @@ fn rewrite(graph: &Contents, verified: &Verified, given: &[Option<Ref<Tensor>>])
         verified,
         nodes: Vec::with_capacity(graph.nodes.len()),
         values: vec![Vec::new(); graph.nodes.len()],
-        done: vec![Vec::new(); graph.nodes.len()],
+        done: vec![FoldedEnd::Parts(Vec::new()); graph.nodes.len()],
+        weak: HashMap::new(),
         forwarding: HashMap::new(),
         has_switch: has_switch(graph),
         folded: 0,
@@ -103,7 +156,7 @@ fn rewrite(graph: &Contents, verified: &Verified, given: &[Option<Ref<Tensor>>])
         homes: graph.homes.clone(),
         depth: graph.depth,
     };
-    Folded { contents, nodes: work.folded, unrolled: work.unrolled }
+    Folded { contents, nodes: work.folded, unrolled: work.unrolled, weak: work.weak }
 }
 
 struct Folding<'a> {
@@ -112,8 +165,9 @@ struct Folding<'a> {
     nodes: Vec<Node>,
     /// Where each old node's values are now.
     values: Vec<Vec<Value>>,
-    /// The new nodes that must be done for an old one to be done.
-    done: Vec<Vec<usize>>,
+    /// How each old node is known to be done.
+    done: Vec<FoldedEnd>,
+    weak: WeakEdges,
     forwarding: HashMap<Value, Forwarding>,
     has_switch: bool,
     folded: usize,
@@ -141,10 +195,6 @@ impl Folding<'_> {
         node.inputs().iter().map(|value| self.value(*value)).collect()
     }
 
-    fn after(&self, node: &Node) -> Vec<usize> {
-        node.after.iter().flat_map(|&before| self.done[before].iter().copied()).collect()
-    }
-
     fn visit(&mut self, index: usize) {
         let node = &self.graph.nodes[index];
         let folded = match &node.body {
@@ -170,7 +220,7 @@ impl Folding<'_> {
     /// The node as it is, with what is inside of it folded.
     fn keep(&mut self, index: usize) {
         let old = &self.graph.nodes[index];
-        let (inputs, after) = (self.inputs(old), self.after(old));
+        let inputs = self.inputs(old);
         let known: Vec<Option<Ref<Tensor>>> = inputs.iter().map(|&value| self.tensor(value).cloned()).collect();
         let mut body = with_inputs(&old.body, inputs);
         match &mut body {
@@ -189,15 +239,22 @@ impl Folding<'_> {
             }
             _ => {}
         }
-        self.nodes.push(Node { name: old.name.clone(), body, after: after.into() });
-        let new = self.nodes.len() - 1;
+        let new = self.nodes.len();
+        let mut after = After::new();
+        for &before in &old.after {
+            match &self.done[before] {
+                FoldedEnd::Kept(before) => after.push(*before),
+                FoldedEnd::Parts(parts) => self.weak.entry(new).or_default().extend(parts),
+            }
+        }
+        self.nodes.push(Node { name: old.name.clone(), body, after });
         for output in 0..old.num_outputs() {
             self.values[index].push((new, output));
             if let Some(&how) = self.graph.forwarding.get(&(index, output)) {
                 self.forwarding.insert((new, output), how);
             }
         }
-        self.done[index] = vec![new];
+        self.done[index] = FoldedEnd::Kept(new);
     }
 
     fn fold_inside(&mut self, graph: &mut Arc<Contents>, verified: &Verified, known: &[Option<Ref<Tensor>>]) {
@@ -205,7 +262,7 @@ impl Folding<'_> {
         if folded.is_new() {
             self.folded += folded.nodes;
             self.unrolled += folded.unrolled;
-            *graph = Arc::new(folded.contents);
+            *graph = Arc::new(folded.settle().contents);
         }
     }
 
@@ -248,19 +305,17 @@ impl Folding<'_> {
         }
         let known: Vec<_> = inputs[1..].iter().map(|&value| self.tensor(value).cloned()).collect();
         let branch = rewrite(&branches[chosen], &self.verified.inner[&index][chosen], &known);
-        self.folded += branch.nodes;
-        self.unrolled += branch.unrolled;
-        let (name, before) = (node.name.clone(), self.before(node, &inputs));
-        let (values, last) = self.splice(&name, branch.contents, &inputs[1..], &before);
+        let (name, before) = (node.name.clone(), self.before(&inputs));
+        let (values, last) = self.splice(&name, branch, &inputs[1..], &before);
         self.values[index] = values;
-        self.done[index] = last.into_iter().chain(before).collect();
+        self.done[index] = FoldedEnd::Parts(last.into_iter().chain(before).collect());
         true
     }
 
-    /// The predecessors of a node with these inputs.
-    fn before(&self, node: &Node, inputs: &[Value]) -> Vec<usize> {
-        let mut before = self.after(node);
-        before.extend(inputs.iter().filter(|value| self.tensor(**value).is_none()).map(|value| value.0));
+    /// The predecessors of a node with these inputs and without control edges.
+    fn before(&self, inputs: &[Value]) -> Vec<usize> {
+        let is_open = |value: &&Value| self.tensor(**value).is_none();
+        let mut before: Vec<usize> = inputs.iter().filter(is_open).map(|value| value.0).collect();
         before.sort_unstable();
         before.dedup();
         before
@@ -268,13 +323,10 @@ impl Folding<'_> {
 
     /// The nodes of a graph inside of a node called `outer`, which see these inputs; what has effects waits for
     /// `before`. Its outputs, and what to wait for so that all of it is over, and `before`.
-    fn splice(
-        &mut self,
-        outer: &str,
-        branch: Contents,
-        inputs: &[Value],
-        before: &[usize],
-    ) -> (Vec<Value>, Vec<usize>) {
+    fn splice(&mut self, outer: &str, branch: Folded, inputs: &[Value], before: &[usize]) -> (Vec<Value>, Vec<usize>) {
+        self.folded += branch.nodes;
+        self.unrolled += branch.unrolled;
+        let Folded { contents: branch, weak, .. } = branch;
         let mut places: Vec<Vec<Value>> = Vec::with_capacity(branch.nodes.len());
         // Only a kernel waits for all that it takes: a cond, a loop and a merge may be done before an input that they
         // turn out not to need. And who takes a value of a cond or a loop does not wait for all that is in there.
@@ -291,20 +343,25 @@ impl Folding<'_> {
             if matches!(inner.body, NodeBody::Kernel { .. }) {
                 inner.inputs().iter().filter(|from| !has_inside[from.0]).for_each(|from| has_successor[from.0] = true);
             }
-            inner.after.iter().for_each(|&before| has_successor[before] = true);
+            let weak = weak.get(&old).map_or(&[][..], Vec::as_slice);
+            inner.after.iter().chain(weak).for_each(|&before| has_successor[before] = true);
             let moved = inner.inputs().iter().map(|&(node, output)| places[node][output]).collect();
-            let mut after: Vec<usize> =
-                inner.after.iter().flat_map(|&before| places[before].first()).map(|v| v.0).collect();
+            let place = |&before: &usize| places[before].first().map(|value| value.0);
+            let after: Vec<usize> = inner.after.iter().filter_map(place).collect();
+            let mut weak: Vec<usize> = weak.iter().filter_map(place).collect();
             let waits = match &inner.body {
                 NodeBody::Constant(_) => false,
                 NodeBody::Kernel { kernel, .. } => !kernel.kernel().is_pure(),
                 _ => true,
             };
             if waits {
-                after.extend(before);
+                weak.extend(before);
                 has_waited = true;
             }
             let new = self.nodes.len();
+            if !weak.is_empty() {
+                self.weak.insert(new, weak);
+            }
             if !matches!(inner.body, NodeBody::Constant(_)) {
                 added.push((old, new));
             }
@@ -344,7 +401,7 @@ impl Folding<'_> {
         }
         let before = inputs.iter().filter(|value| self.tensor(**value).is_none()).map(|value| value.0).collect();
         self.values[index] = inputs[..num_variables].to_vec();
-        self.done[index] = before;
+        self.done[index] = FoldedEnd::Parts(before);
         true
     }
 }

@@ -45,7 +45,7 @@ pub(in crate::graph) fn load(Compiled { plan, learned, .. }: &Compiled, text: &s
     let mut known = 0;
     for line in &lines {
         let Some(node) = places.get_mut(&*line.name).and_then(Vec::pop) else { continue };
-        learned.costs[node].store(line.cost, Relaxed);
+        learned.load_cost(node, line.cost);
         if let (Body::Enter(index), Some(iterations)) = (plan.bodies[node], line.iterations) {
             learned.iterations[index as usize].store(iterations, Relaxed);
         }
@@ -81,7 +81,7 @@ pub(in crate::graph) fn learn(part: &Compiled, whole: &Compiled, numbers: &[u32]
             continue;
         }
         let number = number as usize;
-        learned.costs[node].store(known.costs[number].load(Relaxed), Relaxed);
+        learned.load_cost(node, known.costs[number].load(Relaxed));
         if let (Body::Enter(own), Body::Enter(other)) = (part.plan.bodies[node], whole.plan.bodies[number]) {
             let iterations = known.iterations[other as usize].load(Relaxed);
             learned.iterations[own as usize].store(iterations, Relaxed);

@@ -8,7 +8,7 @@
 //! the other (`overlap`).
 #![forbid(unsafe_code)]
 
-use crate::base::{Error, Result};
+use crate::base::{Error, Reach, Result};
 use crate::graph::build::contents::{Contents, Node, NodeBody};
 use crate::graph::build::verify::{Kinds, Verified};
 use crate::kernel::Effect;
@@ -102,95 +102,141 @@ pub(in crate::graph) fn check(graph: &Contents, verified: &Verified) -> Result<(
             }
         });
     }
-    let mut paths = Paths::new(graph, &position);
-    things.values().try_for_each(|(thing, touches)| check_thing(thing, touches, &mut paths))
+    let mut demands = Vec::new();
+    things.values().for_each(|(thing, touches)| demand(thing, touches, &mut demands));
+    let Some(Demand { thing, first, second }) = first_unmet(graph, &verified.order, &position, &demands) else {
+        return Ok(());
+    };
+    let does = |touch: &EffectTouch| if touch.writes { "writes" } else { "reads" };
+    Err(Error::invalid(format!(
+        "node '{}' {} {} and node '{}' {} it, in no order: {}",
+        first.path,
+        does(first),
+        thing.name,
+        second.path,
+        does(second),
+        thing.remedy
+    )))
+}
+
+/// One node must be done before another begins.
+struct Demand<'a> {
+    thing: &'a Effect,
+    first: &'a EffectTouch,
+    second: &'a EffectTouch,
 }
 
 /// Writes must follow one another, and between two of them all reads must follow the first and come before the second:
 /// then all others do, too.
-fn check_thing(thing: &Effect, touches: &[EffectTouch], paths: &mut Paths<'_>) -> Result<()> {
+fn demand<'a>(thing: &'a Effect, touches: &'a [EffectTouch], demands: &mut Vec<Demand<'a>>) {
+    let mut add = |first: usize, second: usize| {
+        demands.push(Demand { thing, first: &touches[first], second: &touches[second] });
+    };
     let writes: Vec<usize> = (0..touches.len()).filter(|&i| touches[i].writes).collect();
     for (i, &write) in writes.iter().enumerate() {
         let next = writes.get(i + 1).copied();
         // The reads before the first write, and everything up to the next one.
         let before = if i == 0 { 0..write } else { 0..0 };
-        for read in before {
-            paths.demand(&touches[read], &touches[write], thing)?;
-        }
-        for after in write + 1..next.map_or(touches.len(), |next| next + 1) {
-            paths.demand(&touches[write], &touches[after], thing)?;
-        }
+        before.for_each(|read| add(read, write));
+        (write + 1..next.map_or(touches.len(), |next| next + 1)).for_each(|after| add(write, after));
         if let Some(next) = next {
-            for read in write + 1..next {
-                paths.demand(&touches[read], &touches[next], thing)?;
-            }
+            (write + 1..next).for_each(|read| add(read, next));
         }
     }
-    Ok(())
 }
 
-/// Finds out whether one node is done before another begins.
-struct Paths<'a> {
+/// Most demands that one walk along the graph answers.
+const TOGETHER: usize = 256;
+
+/// The first demand that no path fulfils. Those that begin near one another are looked at together, in a walk from
+/// where the first of them begins to where the last one ends: it takes a few words for each edge.
+fn first_unmet<'a, 'b>(
+    graph: &Contents,
+    order: &[u32],
+    position: &[u32],
+    demands: &'b [Demand<'a>],
+) -> Option<&'b Demand<'a>> {
+    let place = |touch: &EffectTouch| position[touch.node] as usize;
+    let mut by_begin: Vec<usize> = (0..demands.len()).collect();
+    by_begin.sort_by_key(|&demand| place(demands[demand].first));
+    let mut unmet = None;
+    for group in by_begin.chunks(TOGETHER) {
+        let begin = place(demands[group[0]].first);
+        let end = group.iter().map(|&demand| place(demands[demand].second)).max().unwrap_or(begin);
+        let paths =
+            DemandPaths::new(graph, &order[begin..=end], position, group.iter().map(|&demand| &demands[demand]));
+        let missing =
+            group.iter().enumerate().filter(|&(mark, &demand)| !paths.meets(mark, demands[demand].second.node));
+        unmet = missing.map(|(_, &demand)| demand).chain(unmet).min();
+    }
+    unmet.map(|demand| &demands[demand])
+}
+
+/// Which of some demands a path meets, up to each node of a part of the order.
+struct DemandPaths<'a> {
     graph: &'a Contents,
     position: &'a [u32],
-    /// The data and the control edges that leave each node.
-    successors: Vec<Vec<(u32, bool)>>,
-    /// The search in which a node was last met.
-    met: Vec<u32>,
-    searches: u32,
-    stack: Vec<usize>,
+    begin: u32,
+    /// Three rows for each node, with a mark for each demand.
+    reach: Reach,
 }
 
-impl<'a> Paths<'a> {
-    fn new(graph: &'a Contents, position: &'a [u32]) -> Paths<'a> {
-        let mut successors = vec![Vec::new(); graph.nodes.len()];
-        for (index, node) in graph.nodes.iter().enumerate() {
-            node.inputs().iter().for_each(|&(from, _)| successors[from].push((index as u32, false)));
-            node.after.iter().for_each(|&from| successors[from].push((index as u32, true)));
+/// The demands that begin at a node; those that a path meets which ends there; and of these, for a cond or a loop, the
+/// ones with a path whose last edge has no data.
+#[derive(Clone, Copy)]
+enum DemandRow {
+    Begun,
+    Met,
+    MetByControl,
+}
+
+impl<'a> DemandPaths<'a> {
+    fn new<'b>(
+        graph: &'a Contents,
+        order: &[u32],
+        position: &'a [u32],
+        demands: impl ExactSizeIterator<Item = &'b Demand<'b>>,
+    ) -> DemandPaths<'a> {
+        let reach = Reach::of_marks(3 * order.len(), demands.len());
+        let mut paths = DemandPaths { graph, position, begin: position[order[0] as usize], reach };
+        for (mark, demand) in demands.enumerate() {
+            let row = paths.row(demand.first.node, DemandRow::Begun);
+            paths.reach.mark(row, mark);
         }
-        Paths { graph, position, successors, met: vec![0; graph.nodes.len()], searches: 0, stack: Vec::new() }
+        for &index in order {
+            let node = &graph.nodes[index as usize];
+            node.inputs().iter().for_each(|&(before, _)| paths.follow(index as usize, before, false));
+            node.after.iter().for_each(|&before| paths.follow(index as usize, before, true));
+        }
+        paths
+    }
+
+    fn row(&self, node: usize, which: DemandRow) -> usize {
+        3 * (self.position[node] - self.begin) as usize + which as usize
     }
 
     fn is_compound(&self, node: usize) -> bool {
         matches!(self.graph.nodes[node].body, NodeBody::Case { .. } | NodeBody::While { .. })
     }
 
-    fn is_before(&mut self, from: usize, to: usize) -> bool {
-        self.searches += 1;
-        self.stack.clear();
-        self.stack.push(from);
-        let (control_out, control_in) = (self.is_compound(from), self.is_compound(to));
-        while let Some(node) = self.stack.pop() {
-            for i in 0..self.successors[node].len() {
-                let (next, is_control) = self.successors[node][i];
-                let next = next as usize;
-                if node == from && control_out && !is_control {
-                    continue;
-                }
-                if next == to && (is_control || !control_in) {
-                    return true;
-                }
-                if self.met[next] != self.searches && self.position[next] < self.position[to] {
-                    self.met[next] = self.searches;
-                    self.stack.push(next);
-                }
+    fn follow(&mut self, node: usize, before: usize, is_control: bool) {
+        if self.position[before] < self.begin {
+            return;
+        }
+        let begins = is_control || !self.is_compound(before);
+        let ends = is_control && self.is_compound(node);
+        for (to, _) in [(DemandRow::Met, true), (DemandRow::MetByControl, ends)].into_iter().filter(|(_, takes)| *takes)
+        {
+            let row = self.row(node, to);
+            self.reach.follow(row, self.row(before, DemandRow::Met));
+            if begins {
+                self.reach.follow(row, self.row(before, DemandRow::Begun));
             }
         }
-        false
     }
 
-    fn demand(&mut self, first: &EffectTouch, second: &EffectTouch, thing: &Effect) -> Result<()> {
-        let Effect { name, remedy, .. } = thing;
-        if self.is_before(first.node, second.node) {
-            return Ok(());
-        }
-        let does = |touch: &EffectTouch| if touch.writes { "writes" } else { "reads" };
-        Err(Error::invalid(format!(
-            "node '{}' {} {name} and node '{}' {} it, in no order: {remedy}",
-            first.path,
-            does(first),
-            second.path,
-            does(second)
-        )))
+    fn meets(&self, mark: usize, end: usize) -> bool {
+        let row = if self.is_compound(end) { DemandRow::MetByControl } else { DemandRow::Met };
+        self.reach.is_before(mark, self.row(end, row))
     }
 }

@@ -115,8 +115,6 @@ pub(in crate::graph) struct Plan {
     pub blocking_pool: Option<Ref<ThreadPool>>,
     /// Whether anything in it can be done at once.
     pub is_parallel: bool,
-    /// Nodes outside of conds and loops at which a run in one thread looks how late it is.
-    pub checkpoints: Vec<u32>,
     /// The loops, the one that ends last first, and of two the one around the other.
     pub loops_by_end: Vec<u32>,
     /// Of a part of a program: the inputs that no node of it needs. Empty otherwise.
@@ -188,36 +186,27 @@ impl Plan {
         self.absence.own.is_empty() && self.merges.is_empty() && self.overlaps.is_empty() && self.calls.is_empty()
     }
 
-    /// Places for `checkpoints`: after one part in sixteen of the nodes, an eighth, a quarter and a half.
-    pub fn set_checkpoints(&mut self) {
-        let n = self.len();
+    /// Whether a node makes several others ready at once.
+    pub fn has_forks(&self) -> bool {
         let is_fork = |node: usize| self.edges(node).len() > 1 || self.released(node).len() > 1;
-        self.is_parallel = self.roots.len() > 1 || (0..n).any(is_fork);
-        if !self.is_parallel || !self.may_be_promoted() {
-            return;
-        }
-        let (mut node, mut part) = (0, 16);
-        let mut checkpoints = Vec::new();
-        while (node as usize) < n && part > 1 {
-            node = self.behind(node);
-            if node as usize * part >= n && (node as usize) < n {
-                checkpoints.push(node);
-                while part > 1 && node as usize * part >= n {
-                    part /= 2;
-                }
-            }
-        }
-        self.checkpoints = checkpoints;
+        self.roots.len() > 1 || (0..self.len()).any(is_fork)
     }
 
     /// The name of the engine whose work a node is.
     pub fn engine_of(&self, node: u32) -> String {
-        let of_kernel = match self.bodies[node as usize] {
-            Body::Kernel(index) => self.kernel(index).engine(),
-            Body::Async(index) => self.kernel(self.calls[index as usize].0).engine(),
-            _ => None,
-        };
+        let of_kernel = self.kernel_of(node).and_then(|kernel| kernel.engine());
         of_kernel.map_or_else(|| self.engines[0].label(), str::to_owned)
+    }
+
+    /// The kernel of a node, if it has one.
+    pub fn kernel_of(&self, node: u32) -> Option<&Arc<dyn Kernel>> {
+        let index = match self.bodies[node as usize] {
+            Body::Kernel(index) => index,
+            Body::Async(call) => self.calls[call as usize].0,
+            Body::Dynamic(index) => self.dynamics.nodes[index as usize].kernel,
+            _ => return None,
+        };
+        Some(self.kernel(index))
     }
 
     /// The kernel of a node of kernels.

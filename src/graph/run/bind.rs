@@ -248,7 +248,7 @@ impl Bound<'_> {
         pool: Option<&Ref<ThreadPool>>,
         orders: Option<&Orders>,
     ) -> Result<Arc<RunState>> {
-        let state = self.bound_state(pool, orders)?;
+        let state = self.bound_state(pool, orders).inspect_err(|error| self.program.runs.not_begun(error))?;
         let ready = state.may_wait_here(pool).and_then(|()| match self.program.plan().dynamics.is_empty() {
             true => Ok(()),
             // SAFETY: as above.
@@ -256,7 +256,10 @@ impl Bound<'_> {
         });
         match ready {
             Ok(()) => Ok(state),
-            Err(error) => self.given_back(Arc::clone(&state), Err(error)).map(|()| state),
+            Err(error) => {
+                self.program.runs.not_begun(&error);
+                self.given_back(Arc::clone(&state), Err(error)).map(|()| state)
+            }
         }
     }
 
@@ -325,7 +328,7 @@ impl Bound<'_> {
         orders: Option<Orders>,
         (no_wait, listener): (bool, Option<&Listener>),
     ) -> Result<()> {
-        stream.queue().admit()?;
+        stream.queue().admit().inspect_err(|error| self.program.runs.not_begun(error))?;
         self.check_stream(stream)?;
         if orders.is_some_and(|orders| orders.is_serial()) {
             one_by_one::check_stream(stream.queue(), self.program.plan())?;

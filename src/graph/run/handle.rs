@@ -1,19 +1,21 @@
 //! The handle of an asynchronous run.
 #![forbid(unsafe_code)]
 
-use crate::base::object::tag;
+use crate::base::object::{self, tag};
 use crate::base::time::Deadline;
 use crate::base::{Error, Kind, Object, Ref, Result, live};
 use crate::graph::carry::host::execute::none_begun;
 use crate::graph::carry::host::ops::cancelled;
 use crate::graph::carry::state::RunState;
 use crate::memory::heap;
-use crate::stream::{Listener, Notice, Queue, Wait, What, until};
+use crate::stream::{Listener, Notice, Queue, Wait, WaitTarget, What, until};
 use crate::sync::{EventCount, Mutex, MutexGuard, OnceLock};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
 
-/// One asynchronous run, as the thread that started it sees it.
+/// One asynchronous run, as the thread that started it sees it. Aligned so that its block is one that the heap keeps: a
+/// start allocates nothing.
+#[repr(align(32))]
 pub struct Run {
     queue: Arc<Queue>,
     progress: Mutex<RunProgress>,
@@ -32,6 +34,12 @@ struct RunProgress {
     /// result or does nothing; else it would cancel the state's next run.
     state: Option<Arc<RunState>>,
 }
+
+#[cfg(not(loom))]
+const _: () = {
+    let (size, align) = object::block::<Run>();
+    assert!(size == object::KEPT[1].0 && align == object::KEPT[1].1, "object::KEPT has not the block of a run");
+};
 
 impl Kind for Run {
     const TAG: u32 = tag::RUN;
@@ -64,10 +72,11 @@ impl Run {
     }
 
     pub fn wait(&self, timeout_ns: u64) -> Result<()> {
-        let sleep = |spin_ns, deadline| self.done.wait(1, spin_ns, deadline);
+        let sleep = |spin_ns, deadline| Ok(self.done.wait(1, spin_ns, deadline));
         let (spin_ns, deadline) = (self.queue.spin_ns(), Deadline::after(timeout_ns));
         let done = || self.is_done();
-        let wait = Wait { what: "a run", done: &done, on_device: &|| false, sleep: &sleep, spin_ns };
+        let target = WaitTarget::UNKNOWN;
+        let wait = Wait { what: "a run", done: &done, target, on_device: &|| false, sleep: &sleep, spin_ns };
         until(&wait, Some(&self.queue), deadline)?;
         self.error().map_or(Ok(()), Err)?;
         self.pool().map_or(Ok(()), |pool| pool.intact())

@@ -4,6 +4,8 @@
 //! region, so they take the pool's threads as any region does: the calling thread does its share, helpers come out of
 //! the one budget, and a pool that has one thread or runs everything inline works too. Each run may in turn ask for
 //! helpers. The first failure stops the other runs, those in flight too, and its error is returned.
+//!
+//! Runs that communicate come one after the other, in the order of their numbers, so that all ranks have the same.
 #![forbid(unsafe_code)]
 
 use super::bind::Bound;
@@ -40,7 +42,7 @@ impl Program {
         let region: Region<'_> = &|span, body| context.parallel_for(span, body);
         if program.has_later_kernels() {
             return context
-                .with_pool(|pool| many_later(program, stop, count, with, (pool, orders, width(pool, count))));
+                .with_pool(|pool| many_later(program, stop, count, with, (pool, orders, width(program, pool, count))));
         }
         many(program, stop, count, with, region, &|bound, outer| {
             context.with_pool(|pool| bound.run_inside(pool, orders, outer))
@@ -67,7 +69,7 @@ impl Program {
         let admission =
             program.runs.compiled.admission.as_ref().filter(|admission| count > 0 && !admission.is_inside());
         let _first = admission.map_or(Ok(None), |admission| admission.enter(&asks))?;
-        let width = width(pool, count);
+        let width = width(program, pool, count);
         let more = admission.map(|admission| admission.more(width));
         if program.has_later_kernels() {
             let width = more.as_ref().map_or(width, |more| more.count);
@@ -82,8 +84,21 @@ impl Program {
 }
 
 /// How many runs besides one may be in flight.
-fn width(pool: Option<&Ref<ThreadPool>>, count: usize) -> usize {
-    pool.map_or(0, |pool| pool.num_threads()).min(count.saturating_sub(1))
+fn width(program: &Program, pool: Option<&Ref<ThreadPool>>, count: usize) -> usize {
+    if one_by_one(program) { 0 } else { pool.map_or(0, |pool| pool.num_threads()).min(count.saturating_sub(1)) }
+}
+
+/// Whether something must know how each run ends: a communicator, which one run has at a time. Runs come in one order
+/// then, on all ranks.
+fn one_by_one(program: &Program) -> bool {
+    !program.runs.compiled.listeners.is_empty()
+}
+
+/// Run number `i` of `count` has failed. If they come one by one, those behind it have not begun.
+fn failed(program: &Program, i: usize, count: usize, error: &Error) {
+    if i + 1 < count {
+        program.runs.not_begun(error);
+    }
 }
 
 /// For kernels that complete later: no run may keep a thread, so the calling thread goes from one run to the next.
@@ -106,6 +121,7 @@ fn many_later(
         outer,
         with: &|i, then| with(i, then),
         failed: &|i, error| {
+            self::failed(program, i, count, &error);
             let mut kept = first.lock();
             if kept.is_none() {
                 *kept = Some(named(program, error, i));
@@ -147,6 +163,7 @@ fn many(
             return Err(Error::new(Code::Cancelled, "another run has failed"));
         }
         with(i, &|bound| run(bound, outer)).inspect_err(|error| {
+            self::failed(program, i, count, error);
             let mut kept = first.lock();
             if kept.is_none() {
                 *kept = Some(named(program, error.clone(), i));
@@ -155,6 +172,9 @@ fn many(
             }
         })
     };
+    if one_by_one(program) {
+        return (0..count).try_for_each(one).map_err(|error| first.lock().take().unwrap_or(error));
+    }
     let cost_ns = program.runs.compiled.learned.all_ns.load(Relaxed) as f32;
     let span = Span { items: count, cost_ns, grain: 1, ..Span::default() };
     let result = region(&span, &|claim| (claim.begin()..claim.end()).try_for_each(one));

@@ -7,6 +7,9 @@
 //! A program with kernels that complete later or may block is such a kernel itself: its node is started, and ends when
 //! the nested run does (`carry::host::inner`). Kernels that may block go to the pool for which the nested program was
 //! compiled.
+//!
+//! A program with communications takes its turn among those of the outer graph as a whole (`compile::communicate`). Its
+//! runs have the number of the outer run (`Stop::run`), which has the communicators; only that one's end is told.
 
 use super::program::Program;
 use crate::base::{Code, Desc, Error, Ref, Result};
@@ -15,10 +18,14 @@ use crate::engine::{BoundKernel, KernelIdentity, KernelOptions, scratch_slots};
 use crate::graph::carry::calls::StateHome;
 use crate::graph::carry::host::execute::Outer;
 use crate::graph::plan::NO_BIT;
-use crate::kernel::{Completion, Effect, Kernel, KernelContext, Outputs};
+use crate::kernel::{Completion, Effect, Kernel, KernelContext, Outputs, RunListener};
 use crate::ops::signature;
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+
+/// Most programs inside one another. A run of each is on the stack of the run around it, and so is its release.
+pub(in crate::graph) const MOST_PROGRAMS: usize = 16;
 
 pub(in crate::graph) struct Nested {
     program: Ref<Program>,
@@ -28,6 +35,10 @@ impl Nested {
     /// The program as a kernel.
     pub fn kernel(program: &Ref<Program>) -> Result<Ref<BoundKernel>> {
         let plan = program.plan();
+        if program.facts.programs + 1 >= MOST_PROGRAMS {
+            let text = format!("program '{}': more than {MOST_PROGRAMS} programs lie inside one another", plan.name);
+            return Err(Error::out_of_range(text));
+        }
         if plan.output_bits.iter().any(|&bit| bit != NO_BIT) {
             return Err(Error::invalid(format!("program '{}' has outputs that may be absent", plan.name)));
         }
@@ -70,6 +81,16 @@ impl Kernel for Nested {
         &self.program.plan().effects
     }
 
+    /// Those of the program, which hear of the runs around the node.
+    fn listeners(&self) -> &[Arc<dyn RunListener>] {
+        &self.program.runs.compiled.listeners
+    }
+
+    /// The program's communications.
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(&self.program.facts.communications)
+    }
+
     fn is_open(&self) -> bool {
         !self.program.plan().dynamics.is_empty()
     }
@@ -109,7 +130,7 @@ impl Kernel for Nested {
         let begun = unsafe {
             state.take_shapes(|i| Ok(&inputs[i])).and_then(|()| {
                 state.bind(|i| inputs[i].data(), |o| context.output_data(o));
-                state.is_inside.store(true, Relaxed);
+                state.is_inside_of(context.stop().run());
                 state.start_inside(Ref::clone(&self.program) as Arc<dyn StateHome>, context, outputs, done)
             })
         };

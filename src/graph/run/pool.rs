@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::checkout_cell::{Checkout, CheckoutCell};
-use crate::base::Result;
+use crate::base::{Error, Result};
 use crate::engine::{Apart, Stream, TensorRange};
 use crate::graph::carry::compiled::Compiled;
 use crate::graph::carry::device::ProgramDevices;
@@ -94,6 +94,11 @@ impl RunPool {
         let result = apart.check(inputs, input, outputs, output);
         put_first(&self.checks, apart);
         result
+    }
+
+    /// A run of the program has failed before it began.
+    pub fn not_begun(&self, error: &Error) {
+        self.compiled.listeners.iter().for_each(|listener| listener.run_ended(0, Some(error)));
     }
 
     /// Frees the memory that is kept for later runs.

@@ -139,7 +139,10 @@ impl QueuedRun {
         let handle = self.handle.take();
         let state = match self.prepare(handle.as_ref()) {
             Ok(state) => state,
-            Err(error) => return Poll::Ready(self.end(handle, Err(error))),
+            Err(error) => {
+                self.tell_not_begun(&error);
+                return Poll::Ready(self.end(handle, Err(error)));
+            }
         };
         let own = self.pool.take();
         let pool = own.as_ref();
@@ -240,6 +243,15 @@ impl QueuedRun {
                 self.give_state_back(state);
                 Err(cancelled)
             }
+        }
+    }
+
+    /// Those hear of its failure that know of other runs by what these begin.
+    #[cold]
+    fn tell_not_begun(&self, error: &Error) {
+        if let Some(program) = self.program.take() {
+            program.runs().not_begun(error);
+            let _ = self.program.put(program);
         }
     }
 
@@ -376,6 +388,7 @@ impl QueueWork for QueuedRun {
         let error = || not_begun(cause);
         let error = program.as_ref().map_or_else(error, |program| none_begun(program.runs().plan(), error()));
         let _ = program.map(|program| self.program.put(program));
+        self.tell_not_begun(&error);
         let _ = self.end(handle, Err(error));
     }
 }

@@ -426,10 +426,11 @@ impl Direct {
             frame.frame.drop_retired();
         }
         if state.last.0 != queue.id() {
-            let last = std::mem::replace(&mut state.last, (queue.id(), Arc::downgrade(queue)));
             if in_flight > 0 {
-                hold.event = self.wait_for(&last.1, stream)?;
+                hold.event = self.wait_for(&state.last.1, stream)?;
             }
+            // Not before: if the wait was refused, the next run has to ask for it.
+            state.last = (queue.id(), Arc::downgrade(queue));
         }
         let now = Copied { queue: queue.id(), epoch: queue.epoch() };
         let must_copy = !frame.is_proven.load(Relaxed) && state.copied != Some(now);

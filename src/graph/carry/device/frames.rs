@@ -22,7 +22,7 @@ use super::device_frame::{DeviceFrame, EngineNeeds, FrameUse};
 use super::driven::Driven;
 use super::frame_stream::{EventMark, FrameStream, mark_of, of};
 use super::pick::Path;
-use super::replays::{RunCounts, SegmentRecording, ValueWriter};
+use super::replays::{RunCounts, ValueWriter};
 use super::timing::{Timed, Timing};
 use crate::base::{Code, Error, Ref, Result};
 use crate::device::{DeviceEvent, Then};
@@ -62,8 +62,8 @@ pub(in crate::graph) struct RunFrame {
     pub timed: Timed,
     counts: Arc<RunCounts>,
     owner: String,
-    /// Recordings that were replaced, and that a device may still run.
-    retired: Mutex<Vec<SegmentRecording>>,
+    /// Recordings that were replaced, and what failed runs held: a device may still use them.
+    retired: Mutex<Vec<Box<dyn Any + Send + Sync>>>,
     has_retired: AtomicBool,
 }
 
@@ -90,11 +90,13 @@ impl DeviceFrames {
             for device_frame in &frame.engines {
                 let Some(accelerator) = device_frame.engine.accelerator() else { continue };
                 for stream in device_frame.all_streams() {
-                    // A device that takes no event is lost, and no longer touches memory.
-                    let Ok(event) = accelerator.event(false) else { continue };
-                    if stream.look().record(&event).is_ok() {
-                        let held = Arc::clone(&held);
-                        accelerator.when_reached(&event, Then::once(move || drop(held)));
+                    let held = Arc::clone(&held);
+                    match stream.behind(accelerator, false) {
+                        Ok(mark) => accelerator.when_reached(&mark.event, Then::once(move || drop(held))),
+                        // It no longer touches memory.
+                        Err(error) if error.code() == Code::DeviceLost => {}
+                        // Until the frame is clean: nobody knows more.
+                        Err(_) => frame.retire(Box::new(held)),
                     }
                 }
             }
@@ -292,13 +294,13 @@ impl RunFrame {
         mark_of(event)
     }
 
-    /// A recording is replaced; its launches may be in flight.
-    pub fn retire(&self, recorded: SegmentRecording) {
-        self.retired.lock().push(recorded);
+    /// Keeps what work in flight may use until the devices are done with all of it.
+    pub fn retire(&self, used: Box<dyn Any + Send + Sync>) {
+        self.retired.lock().push(used);
         self.has_retired.store(true, Relaxed);
     }
 
-    /// No launch of a replaced recording is in flight.
+    /// The devices are done with all earlier work.
     pub fn drop_retired(&self) {
         // ORDERING: Relaxed; by the owner of the frame.
         if self.has_retired.load(Relaxed) {

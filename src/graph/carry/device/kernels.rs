@@ -268,8 +268,8 @@ impl Kernel for Issue {
         self.kernel.kernel().effects()
     }
 
-    fn listener(&self) -> Option<Arc<dyn RunListener>> {
-        self.kernel.kernel().listener()
+    fn listeners(&self) -> &[Arc<dyn RunListener>] {
+        self.kernel.kernel().listeners()
     }
 
     fn is_relied_on(&self) -> bool {

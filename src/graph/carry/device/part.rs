@@ -48,8 +48,8 @@ impl PieceNode {
     /// Whether somebody must know how each run ends that has it.
     pub fn has_listener(&self) -> bool {
         match self {
-            PieceNode::Issue(issue) => issue.listener().is_some(),
-            PieceNode::Segment(segment) => segment.listener().is_some(),
+            PieceNode::Issue(issue) => !issue.listeners().is_empty(),
+            PieceNode::Segment(segment) => !segment.listeners().is_empty(),
         }
     }
 

@@ -265,7 +265,7 @@ impl Segment {
             && self.update(frame, known, context).is_err()
             && let Some(old) = recorded.take()
         {
-            frame.retire(old);
+            frame.retire(Box::new(old));
         }
         if recorded.is_some() || frame.counts().refusal.get().is_some() {
             return Ok(());
@@ -406,8 +406,8 @@ impl Kernel for Segment {
         self.issues.first().map_or(&[], |issue| issue.effects())
     }
 
-    fn listener(&self) -> Option<Arc<dyn RunListener>> {
-        self.issues.first().and_then(|issue| issue.listener())
+    fn listeners(&self) -> &[Arc<dyn RunListener>] {
+        self.issues.first().map_or(&[], |issue| issue.listeners())
     }
 
     fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
@@ -528,7 +528,7 @@ impl Issue {
         let (inputs, outputs) = self.views(frame, context)?;
         match &self.issuer {
             Some(issuer) => {
-                let issued_for = IssuedFor::Run(std::ptr::from_ref(context.stop()).addr(), context.kept_stop());
+                let issued_for = IssuedFor::Run(context.stop().run(), context.kept_stop());
                 let (inputs, outputs) = (&inputs[..], &outputs[..]);
                 issuer.issue(&IssuedCall { stream, name: &self.name, inputs, outputs, issued_for })
             }

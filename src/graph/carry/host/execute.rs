@@ -6,12 +6,13 @@ use crate::graph::carry::host::ops::cancelled;
 use crate::graph::carry::host::role::Role;
 use crate::graph::carry::host::run_tape::RunTape;
 use crate::graph::carry::host::visit::JOIN_SPIN_NS;
+use crate::graph::carry::host::walk_timer::{Looks, WalkTimer};
 use crate::graph::carry::host::worker::{CAREFUL, FAST, MEASURED, SHARE_NS, TRACED, Worker};
 use crate::graph::carry::orders::Orders;
 use crate::graph::carry::state::RunState;
 use crate::graph::carry::traced::Carrier;
 use crate::graph::plan::Plan;
-use crate::kernel::{Attached, BeginOutcome, Stop, Stoppable};
+use crate::kernel::{Attached, BeginOutcome, RunListener, Stop, Stoppable};
 use crate::sync::{Exit, RunEntry, ambient};
 use crate::threadpool::ThreadPool;
 use crate::trace::{self, NONE, TraceEvent};
@@ -26,12 +27,6 @@ const MEASURE_EVERY: u64 = 509;
 /// A run shorter than this, in nanoseconds, is slowed by reading the time, and a tiny one even by two reads.
 const SHORT_NS: u64 = 2_000;
 const TINY_NS: u64 = 300;
-/// A run in one thread is late at a checkpoint if it has taken more than this many times the expected time, and this
-/// much.
-const LATE: u64 = 2;
-const LATE_NS: u64 = 10_000;
-/// The time of a walk for a node whose memory is not in the caches, in nanoseconds.
-const WALK_NS: u64 = 20;
 
 /// The way of a run.
 struct RunDecision {
@@ -43,35 +38,6 @@ struct RunDecision {
     is_unknown: bool,
     /// Whether several threads could share it, if it were worth it.
     may_share: bool,
-}
-
-/// Measures the time of a run in one thread.
-struct WalkTimer {
-    began: u64,
-    expected_ns: u64,
-    hop_ns: u64,
-    /// Whether it is checked to its end, or at the first checkpoint alone.
-    to_the_end: bool,
-}
-
-impl WalkTimer {
-    fn elapsed_ns(&self) -> u64 {
-        ticks_ns(ticks().wrapping_sub(self.began))
-    }
-
-    /// Whether the nodes before this one have taken so much longer than expected that the others are worth sharing.
-    fn is_late(&self, nodes: usize, node: u32) -> bool {
-        if !self.to_the_end && node as usize > nodes / 8 {
-            return false;
-        }
-        let (done, nodes) = (u64::from(node), nodes as u64);
-        let elapsed_ns = self.elapsed_ns();
-        let left_ns = elapsed_ns / done.max(1) * (nodes - done);
-        // The walk itself costs something, too, more than the nodes if these are next to nothing.
-        let expected_ns = self.expected_ns / nodes * done + WALK_NS * done;
-        elapsed_ns > expected_ns.saturating_mul(LATE).saturating_add(LATE_NS)
-            && left_ns / 2 > self.hop_ns.saturating_mul(MANY_HOPS)
-    }
 }
 
 /// The call or run around a run.
@@ -108,9 +74,9 @@ impl<'a> Outer<'a> {
 }
 
 impl Stoppable for RunState {
-    fn stop(&self) {
+    fn stop(&self, cause: Option<&Error>) {
         self.note_in_trace(TraceEvent::Cancel, NONE);
-        RunState::stop(self);
+        self.stop_because(cause);
     }
 
     fn begin_here(&self) -> BeginOutcome {
@@ -199,7 +165,7 @@ impl RunState {
     ) -> Result<()> {
         // SAFETY: as demanded of the caller.
         unsafe { self.bind(input, output) };
-        self.is_inside.store(true, Relaxed);
+        self.is_inside_of(outer.stop.run());
         self.obey(Orders::inside(outer.stop).as_ref());
         self.run_inside(pool, outer)
     }
@@ -229,17 +195,13 @@ impl RunState {
             let _frame = is_asked.then(|| ambient::enter(ambient::ActiveWork::Run(self.id)));
             let mode = self.mode();
             let is_as_ever = mode == FAST || mode == TRACED && !planned.measures && !self.is_careful();
-            let watch = pool.filter(|_| planned.may_share && is_as_ever).and_then(|pool| self.watch(pool));
-            let left = match mode {
-                TRACED => self.walk_traced(pool, watch.as_ref()),
-                _ => self.walk_watched(pool, mode, None, watch.as_ref()),
-            };
-            return match (left, watch, pool) {
-                (Some(node), _, Some(pool)) => self.promote(pool, node),
-                (None, Some(watch), _) if watch.to_the_end && !self.is_stopped() => {
-                    self.learned().ways.was_alone(watch.elapsed_ns());
-                    Exit::Closed
-                }
+            let timer = pool.filter(|_| planned.may_share).and_then(|pool| self.time(pool, mode, is_as_ever));
+            match mode {
+                TRACED => self.walk_traced(pool, timer.as_ref()),
+                _ => self.run_alone(pool, mode, None, timer.as_ref()),
+            }
+            return match (timer, pool) {
+                (Some(timer), Some(pool)) => self.end_walk(pool, &timer),
                 _ => Exit::Closed,
             };
         }
@@ -292,36 +254,52 @@ impl RunState {
         self.set_shown(all);
         let generation = self.latch.open(self.plan().ends);
         let role = Role::of_caller(pool);
-        match self.mode() {
-            TRACED => Worker::<TRACED>::new(self, pool, generation, role).begin(from).work(),
-            CAREFUL => Worker::<CAREFUL>::new(self, pool, generation, role).begin(from).work(),
-            MEASURED => Worker::<MEASURED>::new(self, pool, generation, role).begin(from).work(),
-            _ => Worker::<FAST>::new(self, pool, generation, role).begin(from).work(),
+        self.work_from(role, pool, generation, Some(from))
+    }
+
+    /// Behind a walk.
+    #[inline]
+    fn end_walk(self: &Arc<Self>, pool: &Ref<ThreadPool>, timer: &WalkTimer) -> Exit {
+        match timer.left().filter(|&node| (node as usize) < self.plan().len()) {
+            Some(node) => self.promote(pool, timer, node),
+            None if timer.is_timed && !self.is_stopped() => {
+                self.learned().ways.was_alone(timer.elapsed_ns());
+                Exit::Closed
+            }
+            None => Exit::Closed,
         }
     }
 
     /// A run by one thread takes far too long at this node: the rest is shared.
     #[cold]
-    fn promote(self: &Arc<Self>, pool: &Ref<ThreadPool>, node: u32) -> Exit {
-        self.learned().ways.was_too_long();
+    fn promote(self: &Arc<Self>, pool: &Ref<ThreadPool>, timer: &WalkTimer, node: u32) -> Exit {
+        if timer.is_strange() {
+            self.learned().ways.was_too_long();
+        }
         let width = pool.num_threads().min(self.workers().saturating_sub(1)) as u32;
         self.share(Some(pool), width, true, node)
     }
 
-    /// For a run in this thread that others could share: measures its time, if it may be of interest.
-    fn watch(&self, pool: &Ref<ThreadPool>) -> Option<WalkTimer> {
+    /// For a walk that others could share: measures its time, if it may be of interest. `is_as_ever`: it is a run like
+    /// most others.
+    fn time(&self, pool: &Ref<ThreadPool>, mode: u8, is_as_ever: bool) -> Option<WalkTimer> {
         let began = ticks();
         // ORDERING: Relaxed; the owner's alone.
         let since = began.wrapping_sub(self.last.load(Relaxed));
         self.last.store(began, Relaxed);
-        let expected_ns = self.learned().ways.alone_or(self.learned().all_ns.load(Relaxed));
+        let learned = self.learned();
+        let expected_ns = learned.ways.alone_or(learned.all_ns.load(Relaxed));
         // A short run is checked to its end only if the one before it may have been a long one.
-        let to_the_end =
-            expected_ns >= SHORT_NS || ticks_ns(since) > expected_ns.saturating_mul(8).saturating_add(SHORT_NS);
-        if !to_the_end && expected_ns < TINY_NS {
-            return None;
-        }
-        Some(WalkTimer { began, expected_ns, hop_ns: self.hop_ns(Some(pool)), to_the_end })
+        let is_paced = ticks_ns(since) > expected_ns.saturating_mul(8).saturating_add(SHORT_NS);
+        let is_timed = is_as_ever && (expected_ns >= SHORT_NS || is_paced);
+        let looks = match (learned.stretches.is_empty(), is_paced) {
+            (true, _) if !is_timed => return None,
+            (true, _) => Looks::Never,
+            (false, true) => Looks::Often,
+            (false, false) if expected_ns >= TINY_NS => Looks::Early,
+            (false, false) => Looks::Seldom,
+        };
+        Some(WalkTimer::new(learned, (began, self.hop_ns(Some(pool))), looks, mode != FAST, is_timed))
     }
 
     /// Works in an open run that this thread has entered, until there is nothing to do.
@@ -331,38 +309,48 @@ impl RunState {
         pool: Option<&Ref<ThreadPool>>,
         generation: u64,
     ) -> Exit {
+        self.work_from(role, pool, generation, None)
+    }
+
+    /// The same; the thread that shares the run begins it, or what is left of it, at this node.
+    fn work_from(
+        self: &Arc<Self>,
+        role: Role,
+        pool: Option<&Ref<ThreadPool>>,
+        generation: u64,
+        from: Option<u32>,
+    ) -> Exit {
         match self.mode() {
-            TRACED => Worker::<TRACED>::new(self, pool, generation, role).work(),
-            CAREFUL => Worker::<CAREFUL>::new(self, pool, generation, role).work(),
-            MEASURED => Worker::<MEASURED>::new(self, pool, generation, role).work(),
-            _ => Worker::<FAST>::new(self, pool, generation, role).work(),
+            TRACED => self.work_in::<TRACED>(role, pool, generation, from),
+            CAREFUL => self.work_in::<CAREFUL>(role, pool, generation, from),
+            MEASURED => self.work_in::<MEASURED>(role, pool, generation, from),
+            _ => self.work_in::<FAST>(role, pool, generation, from),
         }
     }
 
-    /// A walk along the plan; the first node of what is left to others, if any is.
-    fn walk_watched(
-        &self,
+    /// A frame of its own for each version: programs inside one another have one on the stack for each, and all
+    /// versions in one frame would be four times as large.
+    #[inline(never)]
+    fn work_in<const MODE: u8>(
+        self: &Arc<Self>,
+        role: Role,
         pool: Option<&Ref<ThreadPool>>,
-        mode: u8,
-        tape: Option<&RunTape<'_>>,
-        watch: Option<&WalkTimer>,
-    ) -> Option<u32> {
-        let n = self.plan().len();
-        match watch {
-            Some(watch) => self.run_alone(pool, mode, tape, |node| watch.is_late(n, node)),
-            None => {
-                self.run_part(0..n as u32, pool, mode, tape);
-                None
-            }
+        generation: u64,
+        from: Option<u32>,
+    ) -> Exit {
+        let worker = Worker::<MODE>::new(self, pool, generation, role);
+        match from {
+            Some(from) => worker.begin(from).work(),
+            None => worker.work(),
         }
     }
 
     /// Apart from the others, so that they have no tape to look after.
     #[cold]
     #[inline(never)]
-    fn walk_traced(&self, pool: Option<&Ref<ThreadPool>>, watch: Option<&WalkTimer>) -> Option<u32> {
+    fn walk_traced(&self, pool: Option<&Ref<ThreadPool>>, timer: Option<&WalkTimer>) {
         let tape = RunTape::open(self, Carrier::Walk);
-        self.walk_watched(pool, TRACED, Some(&tape), watch)
+        self.run_alone(pool, TRACED, Some(&tape), timer);
     }
 
     /// The version of the loop for all workers of this run: nodes are measured by all of them or by none.
@@ -439,27 +427,25 @@ impl RunState {
                 self.believes.store(false, Relaxed);
                 learned.ways.forget();
             }
+        } else if learned.has_news.load(Relaxed) {
+            learned.weigh(self.plan());
         }
     }
 
     /// After closing: the run's result. The state is ready for another run.
     pub(in crate::graph) fn result(&self) -> Result<()> {
-        let run = std::ptr::from_ref(&self.stop).addr();
         if !self.is_stopped() && (self.stop.has_told_late() || self.calls.has_told_late()) {
             self.expire_for_a_kernel();
         }
         if !self.is_stopped() {
-            for listener in &self.compiled.listeners {
-                if let Err(error) = listener.run_ends(run) {
+            for listener in self.listeners() {
+                if let Err(error) = listener.run_ends(self.own_run()) {
                     self.keep_failure(None, error);
                     self.stop();
                 }
             }
         }
         let result = self.collect();
-        for listener in &self.compiled.listeners {
-            listener.run_ended(run, result.as_ref().err());
-        }
         if self.is_traced() {
             self.end_trace(&result);
         }
@@ -476,6 +462,7 @@ impl RunState {
         self.report(!stopped);
         if !stopped {
             self.learn();
+            self.listeners().iter().for_each(|listener| listener.run_ended(self.own_run(), None));
             return Ok(());
         }
         self.began.take();
@@ -492,13 +479,30 @@ impl RunState {
         left_out.iter_mut().for_each(|node| *node = self.plan().origin(*node));
         left_out.sort_unstable();
         left_out.dedup();
+        // A loop that a failure ends leaves out iterations, of which the list says nothing.
+        let has_begun_all = left_out.is_empty() && !self.compiled.listens_in_loops;
+        let is_theirs = |node| self.plan().kernel_of(node).is_some_and(|kernel| !kernel.listeners().is_empty());
+        let did_its_part = has_begun_all && failure.node.is_some_and(|node| !is_theirs(node));
         let name = |node: u32| Arc::<str>::from(self.plan().name_of(node));
-        Err(error.with_run(RunFailure {
+        // A list without memory is left out, not the failure.
+        let mut names = Vec::new();
+        if names.try_reserve_exact(left_out.len()).is_ok() {
+            names.extend(left_out.into_iter().map(name));
+        }
+        let error = error.with_run(RunFailure {
             node: failure.node.map(name),
             engine: failure.node.map(|node| Arc::from(self.plan().engine_of(node))),
             iteration: failure.iteration.map(|(index, n)| (name(self.plan().loops[index as usize].first), n)),
-            left_out: left_out.into_iter().map(name).collect(),
-        }))
+            left_out: names,
+        });
+        let told = (!did_its_part).then_some(&error);
+        self.listeners().iter().for_each(|listener| listener.run_ended(self.own_run(), told));
+        Err(error)
+    }
+
+    /// Those that are told how this run ends.
+    fn listeners(&self) -> &[Arc<dyn RunListener>] {
+        if self.stop.run() == self.own_run() { &self.compiled.listeners } else { &[] }
     }
 }
 

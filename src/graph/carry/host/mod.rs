@@ -46,4 +46,5 @@ pub(in crate::graph) mod serial;
 pub(in crate::graph) mod share;
 pub(in crate::graph) mod shown;
 pub(in crate::graph) mod visit;
+pub(in crate::graph) mod walk_timer;
 pub(in crate::graph) mod worker;

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 use super::run_tape::RunTape;
+use super::walk_timer::WalkTimer;
 use super::worker::{CAREFUL, FAST, MEASURED, TRACED};
 use crate::base::time::{clock_ns, now_ns};
 use crate::base::tune::Rate;
@@ -15,7 +16,6 @@ use crate::graph::carry::state::RunState;
 use crate::graph::carry::traced::is_told;
 use crate::graph::plan::Body;
 use crate::threadpool::ThreadPool;
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::*};
 
@@ -33,9 +33,28 @@ pub(in crate::graph) struct Walked<'a> {
     at: AtomicU32,
     /// For a walk that is traced.
     tape: Option<&'a RunTape<'a>>,
+    /// For a walk that others may go on with.
+    timer: Option<&'a WalkTimer>,
 }
 
 impl Walked<'_> {
+    /// Where to look at the clock next, in a part that ends at `end`, and what the nodes before should cost.
+    #[inline(always)]
+    fn stretch(&self, state: &RunState, node: u32, end: u32) -> (u32, u32) {
+        self.timer.map_or((end, 0), |timer| timer.stretch(state.learned(), node, end))
+    }
+
+    /// The stretch from `start` is over: whether all from `node` on is left to others.
+    #[inline(always)]
+    fn leaves(&self, state: &RunState, start: u32, node: u32, cost_ns: u32) -> bool {
+        self.timer.is_some_and(|timer| timer.adds(node - start, cost_ns) && timer.looks(state, start, node))
+    }
+
+    #[inline]
+    fn has_left(&self) -> bool {
+        self.timer.is_some_and(|timer| timer.left().is_some())
+    }
+
     /// A node is about to run.
     #[inline]
     fn runs(&self, node: u32) {
@@ -65,42 +84,16 @@ impl Walked<'_> {
 }
 
 impl RunState {
-    /// Runs everything here. If `is_late` is true at one of the plan's checkpoints, the rest from there on is left to
-    /// others: returns its first node.
+    /// Runs everything here. `tape`: for a run that is traced. `timer`: says when what is left is for others.
     pub(in crate::graph) fn run_alone(
         &self,
         pool: Option<&Ref<ThreadPool>>,
         mode: u8,
         tape: Option<&RunTape<'_>>,
-        is_late: impl Fn(u32) -> bool,
-    ) -> Option<u32> {
-        let n = self.plan().len() as u32;
-        let mut start = 0;
-        for &checkpoint in &self.plan().checkpoints {
-            self.run_part(start..checkpoint, pool, mode, tape);
-            start = checkpoint;
-            if self.is_stopped() {
-                self.walk_rest(start, n);
-                return None;
-            }
-            if is_late(checkpoint) {
-                return Some(checkpoint);
-            }
-        }
-        self.run_part(start..n, pool, mode, tape);
-        None
-    }
-
-    /// Runs these nodes here, nested ones included. `tape`: for a run that is traced.
-    pub(in crate::graph) fn run_part(
-        &self,
-        nodes: Range<u32>,
-        pool: Option<&Ref<ThreadPool>>,
-        mode: u8,
-        tape: Option<&RunTape<'_>>,
+        timer: Option<&WalkTimer>,
     ) {
-        let Range { start, end } = nodes;
-        let at = Walked { at: AtomicU32::new(start), tape };
+        let (start, end) = (0, self.plan().len() as u32);
+        let at = Walked { at: AtomicU32::new(start), tape, timer };
         let walk = || match (mode, self.plan().absence.own.is_empty()) {
             (FAST, true) => self.walk::<FAST, false>(start, end, pool, &at),
             (FAST, false) => self.walk::<FAST, true>(start, end, pool, &at),
@@ -125,7 +118,7 @@ impl RunState {
         }
     }
 
-    /// Runs the nodes `node..end`, nested ones included. False if the run has stopped.
+    /// Runs the nodes `node..end`, nested ones included. False if the run has stopped, or what is left is for others.
     pub(in crate::graph) fn walk<const MODE: u8, const ABSENCE: bool>(
         &self,
         mut node: u32,
@@ -135,85 +128,100 @@ impl RunState {
     ) -> bool {
         let plan = self.plan();
         while node < end {
-            if MODE == CAREFUL || MODE == TRACED && self.is_careful() {
-                self.look_at_clock(node);
-            }
-            if self.is_stopped() {
-                self.walk_rest(node, end);
-                return false;
-            }
-            if ABSENCE && self.skips(node as usize) {
-                if may_report::<MODE>() {
-                    self.is_passed_over(node);
+            let start = node;
+            let (until, cost_ns) = at.stretch(self, node, end);
+            while node < until {
+                if MODE == CAREFUL || MODE == TRACED && self.is_careful() {
+                    self.look_at_clock(node);
                 }
-                node = self.plan().behind(node);
-                continue;
-            }
-            at.at.store(node, Relaxed);
-            let body = &plan.bodies[node as usize];
-            match *body {
-                Body::Call(call) if MODE == FAST || MODE == TRACED => {
-                    if MODE == TRACED {
-                        at.runs(node);
-                    }
-                    let status = call.run();
-                    if status != 0 {
-                        self.fail_at(node, &call.failed(status));
-                    }
-                    if MODE == TRACED {
-                        at.ran(self, node, status != 0);
-                    }
-                    node += 1;
+                if self.is_stopped() {
+                    self.walk_rest(node, end);
+                    return false;
                 }
-                Body::Kernel(kernel) if MODE == FAST || MODE == TRACED => {
-                    if MODE == TRACED {
-                        at.runs(node);
-                    }
-                    let result = self.compute_kernel(kernel as usize, pool);
-                    if let Err(error) = &result {
-                        self.fail_at(node, error);
-                    }
-                    if MODE == TRACED {
-                        at.ran(self, node, result.is_err());
-                    }
-                    node += 1;
-                }
-                Body::Select(index) => {
-                    let select = &plan.selects[index as usize];
-                    let branch = self.branch(select);
+                if ABSENCE && self.skips(node as usize) {
                     if may_report::<MODE>() {
-                        self.takes(node, branch);
+                        self.is_passed_over(node);
                     }
-                    self.walk::<MODE, ABSENCE>(branch.nodes.start, branch.nodes.end, pool, at);
-                    node = select.end;
+                    node = self.plan().behind(node);
+                    continue;
                 }
-                Body::Enter(index) => {
-                    self.walk_loop::<MODE, ABSENCE>(index as usize, pool, at);
-                    node = plan.loops[index as usize].end;
-                }
-                _ => {
-                    if MODE == TRACED {
-                        at.runs(node);
-                    }
-                    let start = if MODE == MEASURED || MODE == CAREFUL { now_ns() } else { 0 };
-                    let result = match *body {
-                        Body::Async(call) => self.see_through(call, pool),
-                        body => self.compute(body, pool).map(|()| true),
-                    };
-                    if let Err(error) = &result {
-                        self.fail_at(node, error);
-                    }
-                    if MODE == TRACED {
-                        at.ran(self, node, !matches!(result, Ok(true)));
-                    } else if MODE != FAST {
-                        let end = now_ns();
-                        self.measured(node as usize, (end - start).saturating_sub(clock_ns()));
-                        if MODE == CAREFUL {
-                            self.is_over(node, || end);
+                at.at.store(node, Relaxed);
+                let body = &plan.bodies[node as usize];
+                match *body {
+                    Body::Call(call) if MODE == FAST || MODE == TRACED => {
+                        if MODE == TRACED {
+                            at.runs(node);
                         }
+                        let status = call.run();
+                        if status != 0 {
+                            self.fail_at(node, &call.failed(status));
+                        }
+                        if MODE == TRACED {
+                            at.ran(self, node, status != 0);
+                        }
+                        node += 1;
                     }
-                    node += 1;
+                    Body::Kernel(kernel) if MODE == FAST || MODE == TRACED => {
+                        if MODE == TRACED {
+                            at.runs(node);
+                        }
+                        let result = self.compute_kernel(kernel as usize, pool);
+                        if let Err(error) = &result {
+                            self.fail_at(node, error);
+                        }
+                        if MODE == TRACED {
+                            at.ran(self, node, result.is_err());
+                        }
+                        node += 1;
+                    }
+                    Body::Select(index) => {
+                        let select = &plan.selects[index as usize];
+                        let branch = self.branch(select);
+                        if may_report::<MODE>() {
+                            self.takes(node, branch);
+                        }
+                        let nodes = &branch.nodes;
+                        if !self.walk::<MODE, ABSENCE>(nodes.start, nodes.end, pool, at)
+                            && at.timer.is_some_and(|timer| timer.leaves_branch(nodes.end, select.end))
+                        {
+                            return false;
+                        }
+                        node = select.end;
+                    }
+                    Body::Enter(index) => {
+                        self.walk_loop::<MODE, ABSENCE>(index as usize, pool, at);
+                        if at.has_left() {
+                            return false;
+                        }
+                        node = plan.loops[index as usize].end;
+                    }
+                    _ => {
+                        if MODE == TRACED {
+                            at.runs(node);
+                        }
+                        let start = if MODE == MEASURED || MODE == CAREFUL { now_ns() } else { 0 };
+                        let result = match *body {
+                            Body::Async(call) => self.see_through(call, pool),
+                            body => self.compute(body, pool).map(|()| true),
+                        };
+                        if let Err(error) = &result {
+                            self.fail_at(node, error);
+                        }
+                        if MODE == TRACED {
+                            at.ran(self, node, !matches!(result, Ok(true)));
+                        } else if MODE != FAST {
+                            let end = now_ns();
+                            self.measured(node as usize, (end - start).saturating_sub(clock_ns()));
+                            if MODE == CAREFUL {
+                                self.is_over(node, || end);
+                            }
+                        }
+                        node += 1;
+                    }
                 }
+            }
+            if at.leaves(self, start, node, cost_ns) {
+                return false;
             }
         }
         !self.is_stopped()
@@ -270,6 +278,9 @@ impl RunState {
                 at.iteration(index);
             }
         }
+        if at.has_left() {
+            return;
+        }
         if MODE != FAST {
             let iterations = self.iterations[index].load(Relaxed);
             self.learned().count_iterations(self.plan(), looped, iterations);
@@ -305,8 +316,9 @@ impl RunState {
         {
             figures.add(u64::from(ns));
         }
-        // A run that measures because costs are in doubt replaces them.
-        let rate = if self.believes.load(Relaxed) { Rate::BELIEVE } else { COSTS };
+        // A run that measures because costs are in doubt replaces them, as does the first one that comes to the node.
+        let is_new = self.learned().comes_to_know(plan.origin(node as u32));
+        let rate = if is_new || self.believes.load(Relaxed) { Rate::BELIEVE } else { COSTS };
         cost.store(rate.moved(old as f32, ns as f32) as u32, Relaxed);
     }
 }

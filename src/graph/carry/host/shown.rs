@@ -5,7 +5,8 @@
 //! that waits for it would wait for long: so the state has a set of the dear nodes that are ready (`ReadySet`), by
 //! rank, and a worker that becomes idle takes the most urgent one, whichever worker has made it ready. And before a
 //! worker goes into a dear node it offers the rest of its list. So while a worker is in a dear node all ready nodes are
-//! within reach of the others.
+//! within reach of the others. A node whose cost is unknown, because no run has taken its branch so far, counts as dear
+//! until a run has measured it.
 //!
 //! *Order.* A node's place in the set is its place among the dear nodes, the longest path to the end first, as the
 //! state has found it when ranks were last computed. Paths are sorted by their logarithm, to two parts in a hundred, so
@@ -75,17 +76,19 @@ impl RunState {
         Show::of(self.shown.load(Relaxed))
     }
 
-    /// Gives the dear nodes their places.
+    /// Gives the dear nodes their places. In a frame of its own, which is large: programs inside one another would have
+    /// one on the stack for each.
+    #[inline(never)]
     fn rank(&self) -> Show {
         let (plan, learned) = (self.plan(), self.learned());
-        let dear = || (0..plan.len()).filter(|&node| learned.is_dear(plan, node));
         if self.places.is_empty() {
-            return if dear().next().is_some() { Show::InOrder } else { Show::Nothing };
+            let any = (0..plan.len()).any(|node| learned.is_shown(plan, node));
+            return if any { Show::InOrder } else { Show::Nothing };
         }
         // The links of a closed state are free. Another thread may recompute ranks meanwhile: each is read only once.
         let mut longest = [0; Class::COUNT];
         for node in 0..plan.len() {
-            let rank = if learned.is_dear(plan, node) { learned.rank(node as u32) } else { Rank::NONE };
+            let rank = if learned.is_shown(plan, node) { learned.rank(node as u32) } else { Rank::NONE };
             self.links[node].store(rank.bits(), Relaxed);
             let longest = &mut longest[rank.class() as usize];
             *longest = rank.bits().max(*longest);
@@ -131,7 +134,7 @@ impl RunState {
                 let place = self.places[node as usize].load(Relaxed);
                 (place != NO_PLACE).then_some(place as usize)
             }
-            Show::InOrder => self.learned().is_dear(self.plan(), node as usize).then_some(node as usize),
+            Show::InOrder => self.learned().is_shown(self.plan(), node as usize).then_some(node as usize),
             Show::All => is_measured(&self.plan().bodies[node as usize]).then_some(node as usize),
         }
     }

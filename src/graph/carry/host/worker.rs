@@ -5,6 +5,7 @@
 
 mod early;
 mod merges;
+mod promoted;
 mod traced;
 
 use super::ops::{self, After};
@@ -84,6 +85,8 @@ pub(in crate::graph) struct Worker<'a, const MODE: u8> {
     pub(in crate::graph) has_offered: bool,
     /// It has run a node.
     pub(in crate::graph) has_run: bool,
+    /// Nodes of unknown cost are measured, in any run.
+    has_new: bool,
     /// Leave as soon as there is nothing in hand.
     pub(in crate::graph) out: bool,
     /// The last read of the clock. Only careful workers keep it.
@@ -115,45 +118,11 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             taken_ns: 0,
             has_offered: false,
             has_run: false,
+            has_new: state.learned().has_new.load(Relaxed),
             out: false,
             at_ns: Cell::new(if MODE == CAREFUL { now_ns() } else { 0 }),
             tape: (MODE == TRACED).then(|| RunTape::open(state, role.carrier())),
             from: NONE,
-        }
-    }
-
-    /// Begins with the run's roots. The nodes before `from` are done, and make their arrivals here.
-    pub fn begin(mut self, from: u32) -> Self {
-        for &root in self.plan.roots.iter().filter(|&&root| root >= from) {
-            self.is_ready(root);
-            self.push(root);
-        }
-        let mut node = 0;
-        while node < from {
-            self.is_done(node, from);
-            node = self.plan.behind(node);
-        }
-        self
-    }
-
-    /// The arrivals behind a node that is done, nested nodes included, as if it had been left out.
-    #[cold]
-    fn is_done(&mut self, node: u32, from: u32) {
-        let plan = self.plan;
-        match plan.bodies[node as usize] {
-            Body::Select(index) => {
-                let select = &plan.selects[index as usize];
-                let _ = ops::choose_none(self.state, select);
-                self.done += select.uncounted;
-            }
-            Body::Enter(index) => self.done += plan.loops[index as usize].uncounted,
-            _ => self.done += u32::from(plan.edges(node as usize).is_empty()),
-        }
-        for edge in plan.edges(node as usize) {
-            if (edge.counter == DIRECT || self.arrive(edge.counter)) && edge.target >= from {
-                self.is_ready(edge.target);
-                self.push(edge.target);
-            }
         }
     }
 
@@ -361,8 +330,9 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
             _ if MODE == TRACED => return self.run_traced(node, body),
             _ => {}
         }
+        let is_new = MODE == FAST && self.has_new && self.learned.is_new(node);
         let start = match MODE {
-            FAST => 0,
+            FAST if !is_new => 0,
             CAREFUL => self.at_ns.get(),
             _ => now_ns(),
         };
@@ -375,7 +345,7 @@ impl<'a, const MODE: u8> Worker<'a, MODE> {
         } else if let Err(error) = state.compute(body, self.pool) {
             state.fail_at(node, &error);
         }
-        if MODE != FAST {
+        if MODE != FAST || is_new {
             let end = now_ns();
             state.measured(node as usize, (end - start).saturating_sub(clock_ns()));
             self.at_ns.set(end);

@@ -5,10 +5,11 @@
 //! times, if it would become more than `MOST_NODES` nodes, if there are loops inside of it, if its condition has
 //! effects, or if a variable's memory is reserved.
 //!
-//! Nodes with effects wait for the whole of an earlier iteration: by as many earlier as may run at once.
+//! Nodes with effects wait for the whole of an earlier iteration: by as many earlier as may run at once. Which pure
+//! nodes are run does not depend on that number.
 #![forbid(unsafe_code)]
 
-use super::{Folding, call, has_switch, rewrite};
+use super::{FoldedEnd, Folding, call, has_switch, rewrite};
 use crate::base::Ref;
 use crate::engine::Tensor;
 use crate::graph::build::contents::{Contents, Node, NodeBody, Value};
@@ -52,22 +53,22 @@ impl Folding<'_> {
             return false;
         }
         let parallel = if is_ordered(body) { 1 } else { parallel };
-        let before = self.before(node, &inputs);
+        let before = self.before(&inputs);
         let mut values = inputs;
         let mut ended: Vec<Vec<usize>> = Vec::with_capacity(trips);
         for trip in 0..trips {
             let known: Vec<Known> = values.iter().map(|&value| self.tensor(value).cloned()).collect();
             let iteration = rewrite(body, &inner[1], &known);
-            self.folded += iteration.nodes;
             let wait = trip.checked_sub(parallel as usize).map_or(&before, |done| &ended[done]).clone();
             let name = format!("{}/{trip}", node.name);
-            let (next, last) = self.splice(&name, iteration.contents, &values, &wait);
+            let (next, last) = self.splice(&name, iteration, &values, &wait);
             ended.push(last);
             values[..num_variables].copy_from_slice(&next);
         }
         values.truncate(num_variables);
         self.values[index] = values;
-        self.done[index] = ended.into_iter().rev().take(parallel as usize).flatten().chain(before).collect();
+        let last = ended.into_iter().rev().take(parallel as usize).flatten();
+        self.done[index] = FoldedEnd::Parts(last.chain(before).collect());
         self.unrolled += 1;
         true
     }

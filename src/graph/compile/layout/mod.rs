@@ -41,10 +41,10 @@ use crate::graph::build::shapes::Answers;
 use crate::graph::build::verify::{self, Kinds, Verified};
 use crate::graph::carry::admission::Admission;
 use crate::graph::carry::compiled::Compiled;
-use crate::graph::carry::figures::{NodeFigures, is_measured};
+use crate::graph::carry::figures::NodeFigures;
 use crate::graph::carry::learned::Learned;
+use crate::graph::plan::effects;
 use crate::graph::plan::{Body, DIRECT, Edge, KernelNode, NO_BIT, NO_SCRATCH, Plan, Port, origins};
-use crate::graph::plan::{effects, schedule::PRIOR_NS};
 use crate::kernel::RunListener;
 use crate::memory::heap;
 use crate::trace::Explained;
@@ -69,7 +69,7 @@ pub(in crate::graph) fn folded<'a>(
     answers: &mut Answers,
 ) -> Result<(Cow<'a, Contents>, Verified)> {
     let whole = contents;
-    let Some(fold::Folded { contents, nodes, unrolled }) = fold::fold(whole, &verified) else {
+    let Some(fold::Folded { contents, nodes, unrolled, .. }) = fold::fold(whole, &verified) else {
         return Ok((Cow::Borrowed(whole), verified));
     };
     verified.keep_answers(whole, answers)?;
@@ -173,8 +173,6 @@ fn finish(
     }
     let ends = ends(&flat, &degree);
     let facts = std::mem::take(&mut flat.facts);
-    let is_unknown =
-        (flat.costs.iter().zip(&flat.bodies)).any(|(&ns, body)| u64::from(ns) == PRIOR_NS && is_measured(body));
     let views = views::lay(&mut flat, &places)?;
     let (kernels, scratch) = kernels(&flat, &views)?;
     if flat.has_absence {
@@ -238,23 +236,25 @@ fn finish(
         hop_ns: options.hop_ns,
         blocking_pool: options.blocking_pool.clone(),
         is_parallel: false,
-        checkpoints: Vec::new(),
         loops_by_end,
         not_needed: Vec::new(),
     };
     plan.shrink();
-    plan.set_checkpoints();
-    let mut listeners: Vec<Arc<dyn RunListener>> = Vec::new();
-    for index in 0..plan.kernels.len() {
-        if let Some(listener) = plan.kernel(index as u32).listener()
-            && !listeners.iter().any(|other| std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(&listener)))
-        {
-            listeners.push(listener);
+    plan.is_parallel = plan.has_forks();
+    let (mut listeners, mut listens_in_loops): (Vec<Arc<dyn RunListener>>, bool) = (Vec::new(), false);
+    for node in 0..n as u32 {
+        let of_node = plan.kernel_of(node).map_or(&[][..], |kernel| kernel.listeners());
+        for listener in of_node {
+            if !listeners.iter().any(|other| std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(listener))) {
+                listeners.push(Arc::clone(listener));
+            }
+            listens_in_loops |= plan.loops.iter().any(|looped| looped.first < node && node < looped.end);
         }
     }
     let compiled = Compiled {
         listeners,
-        learned: Learned::new(&plan, &flat.costs, is_unknown),
+        listens_in_loops,
+        learned: Learned::new(&plan, &flat.costs),
         plan,
         figures: options.statistics.then(|| NodeFigures::new(n)),
         tallies: Arc::default(),

@@ -47,13 +47,13 @@ pub(super) fn find(graph: &Contents) -> Result<LoopFrames> {
     let mut search = FrameSearch::new(graph);
     search.go()?;
     let mut frames = search.frames;
-    check(graph, &frames)?;
     for (index, node) in graph.nodes.iter().enumerate() {
         match op(node) {
             Some(LoopOp::Enter { .. }) => frames.all[frames.gives[index]].enters.push(index),
             _ => frames.all[frames.takes[index]].members.push(index),
         }
     }
+    check(graph, &frames)?;
     Ok(frames)
 }
 
@@ -105,8 +105,8 @@ impl<'a> FrameSearch<'a> {
                     (Some(one), None) => one.parent,
                     _ => {
                         return Err(Error::invalid(format!(
-                            "node '{}' takes a constant, and there are several frames '{}': a control edge to it says in which \
-                             one",
+                            "node '{}' takes a constant, and there are several frames '{}': a control edge to it says \
+                             in which one",
                             node.name,
                             frame.as_str()
                         )));
@@ -175,8 +175,14 @@ impl<'a> FrameSearch<'a> {
     fn spread(&mut self) -> Result<()> {
         while let Some(index) = self.to_do.pop() {
             let (takes, gives) = (self.frames.takes[index], self.frames.gives[index]);
+            // A merge lies where its enter leads, and not where a body has strayed to.
+            let goes_round = matches!(op(&self.graph.nodes[index]), Some(LoopOp::NextIteration));
             for at in 0..self.successors.of(index).len() {
-                self.put(self.successors.of(index)[at] as usize, gives)?;
+                let next = self.successors.of(index)[at] as usize;
+                let is_back = goes_round && matches!(op(&self.graph.nodes[next]), Some(LoopOp::Merge));
+                if self.looks_back || !is_back {
+                    self.put(next, gives)?;
+                }
             }
             let inputs = if self.looks_back { self.graph.nodes[index].inputs() } else { &[] };
             for &(before, _) in inputs {
@@ -209,14 +215,14 @@ fn check(graph: &Contents, frames: &LoopFrames) -> Result<()> {
             let from = &graph.nodes[before];
             if frames.gives[before] != to && !is_constant(from) {
                 let edge = format!("its input {i} comes from node '{}'", from.name);
-                return Err(frames.crossing(node, to, &edge, frames.gives[before], false));
+                return Err(frames.crossing(graph, node, to, &edge, frames.gives[before], false));
             }
         }
         for &before in &node.after {
             let from = &graph.nodes[before];
             if frames.gives[before] != to && !is_constant(from) {
                 let edge = format!("it waits for node '{}'", from.name);
-                return Err(frames.crossing(node, to, &edge, frames.gives[before], true));
+                return Err(frames.crossing(graph, node, to, &edge, frames.gives[before], true));
             }
         }
         if to == ROOT && op(node).is_some_and(|op| !matches!(op, LoopOp::Enter { .. })) {
@@ -247,8 +253,19 @@ impl LoopFrames {
         inner == outer
     }
 
+    /// "node 'x' leads into frame 'inner' from frame 'outer'", of one of its enters.
+    fn way_in(&self, graph: &Contents, frame: usize) -> String {
+        let LoopFrame { name, parent, enters, .. } = &self.all[frame];
+        let enter = enters.first().map_or("", |&enter| graph.nodes[enter].name.as_str());
+        let from = match *parent {
+            ROOT => "outside of all frames".to_owned(),
+            parent => format!("frame '{}'", self.all[parent].name),
+        };
+        format!("node '{enter}' leads into frame '{name}' from {from}")
+    }
+
     /// Words an edge from frame `from` to a node in frame `to`.
-    fn crossing(&self, node: &Node, to: usize, edge: &str, from: usize, is_control: bool) -> Error {
+    fn crossing(&self, graph: &Contents, node: &Node, to: usize, edge: &str, from: usize, is_control: bool) -> Error {
         let (name, inner, outer) = (&node.name, &self.all[to].name, &self.all[from].name);
         let (into, out) = match is_control {
             false => ("only an enter brings a value into a frame", "only an exit takes a value out of a frame"),
@@ -262,7 +279,9 @@ impl LoopFrames {
         } else if self.lies_in(from, to) {
             format!("node '{name}' is outside of frame '{outer}', but {edge} inside of it: {out}")
         } else {
-            format!("node '{name}' is in frame '{inner}', but {edge} in frame '{outer}': {out}, and {into}")
+            // Neither of the two need be wrong: an enter before them may have another frame's name, or another place.
+            let ways = [self.way_in(graph, to), self.way_in(graph, from)].join(", and ");
+            format!("node '{name}' is in frame '{inner}', but {edge} in frame '{outer}': {out}, and {into}; {ways}")
         })
     }
 }

@@ -206,7 +206,11 @@ impl<'a> Raiser<'a> {
             )),
             _ => {
                 let enter = self.name(self.frames.all[frame].enters[0]);
-                Err(self.refusal(frame, format!("it has no loop cond, and node '{enter}' leads into it")))
+                let text = format!(
+                    "it has no loop cond, and node '{enter}' leads into it: all enters of a loop have one frame_name, \
+                     and take their values in one frame"
+                );
+                Err(self.refusal(frame, text))
             }
         }
     }
@@ -350,8 +354,8 @@ impl<'a> Raiser<'a> {
             _ => Err(self.refusal(
                 looped.frame,
                 format!(
-                    "node '{}' waits for node '{}', {}, without data, which does not say in which iterations: let it wait \
-                         for a node that takes its value",
+                    "node '{}' waits for node '{}', {}, without data, which does not say in which iterations: let it \
+                         wait for a node that takes its value",
                     self.name(waiting),
                     node.name,
                     with_article(node.kind())
@@ -401,8 +405,8 @@ impl<'a> Raiser<'a> {
             }
         }
 
-        // Values of the condition's that the body takes.
-        let (mut again, mut is_serial) = (vec![false; n], false);
+        // Values of the condition's that the body takes; and what the body waits for without data.
+        let (mut again, mut waited, mut is_serial) = (vec![false; n], Vec::new(), false);
         let mut firm = self.of_condition(looped, &places, &is_body)?;
         for &(_, next) in &looped.variables {
             let value = self.node(next).inputs()[0];
@@ -419,8 +423,8 @@ impl<'a> Raiser<'a> {
                 return Err(self.refusal(
                     looped.frame,
                     format!(
-                        "node '{}' takes node '{}', which no switch of loop cond '{}' holds back, so that the loop would \
-                         never end",
+                        "node '{}' takes node '{}', which no switch of loop cond '{}' holds back, so that the loop \
+                         would never end",
                         self.name(next),
                         self.name(value.0),
                         self.name(looped.loop_cond)
@@ -428,18 +432,20 @@ impl<'a> Raiser<'a> {
                 ));
             }
             to_do.extend(place.filter(|&i| !is_body[i]));
-            firm.extend(waits.iter().filter_map(|before| places.get(before).copied()).filter(|&i| !is_body[i]));
+            waited.extend(waits.iter().filter_map(|before| places.get(before).copied()).filter(|&i| !is_body[i]));
         }
         for i in (0..n).filter(|&i| is_body[i]) {
             to_do.extend(edges[i].0.iter().copied().filter(|&before| !is_body[before]));
-            firm.extend(edges[i].1.iter().copied().filter(|&before| !is_body[before]));
+            waited.extend(edges[i].1.iter().copied().filter(|&before| !is_body[before]));
         }
         while let Some(i) = to_do.pop() {
             if !std::mem::replace(&mut again[i], true) {
                 to_do.extend_from_slice(&edges[i].0);
-                firm.extend_from_slice(&edges[i].1);
+                waited.extend_from_slice(&edges[i].1);
             }
         }
+        // The body waits for its own copy if it has one.
+        firm.extend(waited.into_iter().filter(|&i| !again[i]));
         // The condition keeps the nodes that decide, those that are waited for without data, and those with effects.
         let mut in_condition = vec![false; n];
         firm.extend((0..n).filter(|&i| !is_body[i] && has_effects(self.node(looped.work[i]))));
