@@ -1324,7 +1324,7 @@ weir_status weir_stream_attr_get_name(const weir_stream_attr *attr,
  * Creates a stream on an engine. NULL attr = all default. `flags` is OR of weir_stream_flags and adds to the
  * attribute. An asynchronous stream needs a pool that takes single tasks; on any other pool, or without one, it starts
  * one dedicated thread, which weir_runtime_get_info counts. On a pool that runs closures at once, or refuses them, the
- * work runs in the enqueuing call after all.
+ * work runs in the enqueuing call after all; what a function of a stream enqueues runs behind that function.
  *
  * Errors: RESOURCE_EXHAUSTED if a dedicated thread cannot be started.
  */
@@ -2049,8 +2049,11 @@ weir_status weir_graph_add_kernel(weir_graph *graph,
  * inner run, and the rules for programs with such kernels hold for the graph. Kernels that may block run on the pool
  * that the inner program was compiled with.
  *
+ * At most 16 programs lie inside one another: the run of each is on the stack of the run around it, and so many have
+ * room in 256 KiB.
+ *
  * Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs, a program with outputs that may be
- * absent); ALREADY_EXISTS (name).
+ * absent); ALREADY_EXISTS (name); OUT_OF_RANGE (more programs inside one another).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2572,10 +2575,10 @@ weir_status weir_program_start(weir_program *program,
  * writes outputs[i * num_outputs ...]. The calling thread takes part, with helpers from the pool (run options, else
  * the program's first engine). Runs may overlap, so no two runs may share an output. All tensors are checked before
  * the first run begins. If the program has kernels that complete later, the calling thread begins several runs, as
- * many as there are threads, and continues whichever run has news; helpers take part in each. The first failure is
- * returned; active runs then end after their running kernels, and the rest is not begun. Options are those of each
- * run; a deadline counts from the call. Inside of kernels weir_kernel_context_run_program does the same with the
- * kernel's pool.
+ * many as there are threads, and continues whichever run has news; helpers take part in each. Runs that communicate
+ * with other ranks come one after the other, in the order of their numbers. The first failure is returned; active runs
+ * then end after their running kernels, and the rest is not begun. Options are those of each run; a deadline counts
+ * from the call. Inside of kernels weir_kernel_context_run_program does the same with the kernel's pool.
  *
  * Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are only read during the call;
  * options may be NULL. Errors: those of weir_program_run, with the number of the run (FAILED_PRECONDITION for kernels

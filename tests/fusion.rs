@@ -434,3 +434,22 @@ fn activations_have_the_formulas_of_elements() {
     assert_eq!(Eltwise { op: WEIR_ELTWISE_MISH, alpha: 0.0, beta: 0.0 }.activation(), None);
     assert_eq!(Eltwise::of(Activation::NONE), None);
 }
+
+/// A report is as long as the graph: no chain's name has all of a long chain in it.
+#[test]
+fn long_chains_have_short_names() {
+    let longest = |functions: usize| {
+        let mut random = Random::new(7);
+        let mut graph = Graph::new("long");
+        let mut value = graph.add_input("x", floats(&[16, 1024])).unwrap();
+        for i in 0..functions {
+            value = node(&mut graph, &format!("n{i:03}"), eltwise(WEIR_ELTWISE_TANH, 0.0, 0.0), &[value]);
+        }
+        graph.add_output("y", value).unwrap();
+        let program = same(&graph, &[&[filled(&[16, 1024], &mut random, false)]], 0);
+        assert_eq!(program.num_nodes(), functions.div_ceil(32));
+        program.report(ReportFormat::Text).lines().map(str::len).max().unwrap()
+    };
+    // Numbers in a line differ by digits, and a name would by hundreds of bytes.
+    assert!(longest(200) <= longest(64) + 16);
+}

@@ -63,7 +63,7 @@ fn a_program_takes_few_bytes_per_node_and_edge() {
         tenths(&program, "program_bytes_per_edge"),
         tenths(&program, "step_bytes_per_node"),
     );
-    assert!(node <= 680 && edge <= 80 && step <= 160, "{node} {edge} {step}, in tenths of bytes");
+    assert!(node <= 760 && edge <= 80 && step <= 160, "{node} {edge} {step}, in tenths of bytes");
     run(&program);
     assert_eq!(counter.load(Relaxed), 10_000);
 }

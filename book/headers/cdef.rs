@@ -6,6 +6,8 @@ use crate::book::Result;
 
 /// The header of the library beside libweir.
 pub const TESTING: &str = "weir/testing.h";
+/// The header whose preamble declares types.
+const DLPACK: &str = "weir/dlpack.h";
 
 const TOP: &str = "\
 /* NAME: CONTENTS for ffi.cdef of LuaJIT and for cffi.
@@ -15,15 +17,10 @@ const TOP: &str = "\
  */
 ";
 
-const DLPACK: &str = "\
-struct DLManagedTensor;
-struct DLManagedTensorVersioned;
-";
-
 /// The files with their names. `headers` are those that `header::write` has made, in the order of the book.
 pub fn write(book: &Book, headers: &[(String, String)]) -> Result<[(&'static str, String); 2]> {
     let top = |name: &str, contents: &str| TOP.replace("NAME", name).replace("CONTENTS", contents);
-    let of_weir = top("weir_cdef.h", "the whole C interface of libweir") + DLPACK;
+    let of_weir = top("weir_cdef.h", "the whole C interface of libweir");
     let of_testing = top("weir_testing_cdef.h", "the C interface of libweir_testing, after weir_cdef.h,");
     Ok([
         ("include/weir/weir_cdef.h", of_weir + &declarations(book, headers, |name| name != TESTING)?),
@@ -37,8 +34,14 @@ fn declarations(book: &Book, headers: &[(String, String)], wanted: impl Fn(&str)
         text += &format!("\n/* {} */\n", header.name);
         let start = declared.find("extern \"C\" {").ok_or("a header without declarations")?;
         let end = declared.rfind("#ifdef __cplusplus").ok_or("a header without an end")?;
-        let declared = without_comments(&declared[start..end]);
-        for line in declared.lines().skip(1).map(str::trim_end).filter(|line| !line.is_empty()) {
+        let preamble = if header.name == DLPACK { header.preamble.join("\n") } else { String::new() };
+        let declared = without_comments(&format!("{preamble}\n{}", &declared[start..end]));
+        for line in declared
+            .lines()
+            .filter(|line| !line.starts_with("extern"))
+            .map(str::trim_end)
+            .filter(|line| !line.is_empty())
+        {
             if let Some(constant) = line.strip_prefix("#define ") {
                 // Those beyond int have no form that both parsers take.
                 if let Some((name, value)) = constant.split_once(' ').filter(|(_, value)| value.parse::<i32>().is_ok())

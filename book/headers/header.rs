@@ -1,7 +1,7 @@
 //! The headers in C. cbindgen declares the items of each chapter; pages, banners and includes are put around them.
 
 use super::c;
-use super::source::{Book, Chapter, Header, name};
+use super::source::{Book, Chapter, Header, is_of_dlpack, name};
 use crate::book::Result;
 use crate::book::operators::wrapped;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -122,7 +122,7 @@ fn banner(chapter: &Chapter) -> String {
 fn declarations(chapter: &Chapter, config: &Path, work: &Path, declared: &mut HashSet<String>) -> Result<String> {
     let mut source = String::new();
     let mut config = cbindgen::Config::from_file(config)?;
-    for item in &chapter.items {
+    for item in chapter.items.iter().filter(|item| !is_of_dlpack(item)) {
         let mut item = item.clone();
         match &mut item {
             Item::Fn(function) => function.block = parse_quote!({}),

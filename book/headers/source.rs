@@ -106,13 +106,18 @@ pub fn sources(root: &Path) -> Result<Vec<PathBuf>> {
     Ok(sources)
 }
 
-/// The types of DLPack are dlpack.h's, and other public items of `ops` and `ffi` are for Rust.
+/// Whether a type is one of DLPack's. Its header has the text of the specification, in the preamble.
+pub fn is_of_dlpack(item: &Item) -> bool {
+    matches!(item, Item::Struct(item) if item.ident.to_string().starts_with("DL"))
+}
+
+/// Other public items of `ops` and `ffi` are for Rust.
 fn is_exported(item: &Item, path: &str) -> bool {
     let in_abi = path.starts_with("src/abi") || path == "testing/src/emulation.rs";
     let is_of_c = |name: &syn::Ident| path.starts_with("src/ops") && name.to_string().starts_with("weir_");
     match item {
         Item::Fn(function) => function.sig.abi.is_some() && matches!(function.vis, syn::Visibility::Public(_)),
-        Item::Struct(item) => in_abi && !item.ident.to_string().starts_with("DL") || is_of_c(&item.ident),
+        Item::Struct(item) => in_abi || is_of_c(&item.ident),
         Item::Enum(item) => in_abi || is_of_c(&item.ident),
         Item::Type(item) => in_abi || is_of_c(&item.ident),
         Item::Const(item) => {

@@ -552,11 +552,96 @@ static void test_stop(weir_threadpool *pool, int beside, uint64_t flags) {
     weir_comm_release(comm);
 }
 
+/* ---- Failures that all ranks hear of ----------------------------------------------------------------------------- */
+
+typedef enum failing { IN_A_LOOP, CANCELLED_BEFORE, BEHIND_A_FAILURE, FAILINGS } failing;
+
+/* On rank 1 the fourth iteration fails, when its operation is over and nothing is left of the body. */
+static int32_t compute_more_or_fail(void *user, weir_kernel_context *context) {
+    const weir_tensor_view *in = NULL;
+    size_t count = 0;
+    CHECK_OK(weir_kernel_context_get_inputs(context, &in, &count));
+    return rank == 1 && *(const int32_t *)in->data == 3 ? WEIR_DATA_LOSS : compute_more(user, context);
+}
+
+static weir_program *make_loop(weir_engine *engine, weir_comm *comm) {
+    const weir_tensor_desc one = make_desc(WEIR_S32, 1, 1, 0, 0);
+    weir_graph *graph = make_graph("loops"), *condition = make_graph("condition"), *body = make_graph("body");
+    weir_while_desc loop = {
+        .struct_size = sizeof loop, .cond_graph = condition, .body_graph = body, .num_variables = 1};
+    weir_value n, result;
+    CHECK_OK(weir_graph_add_input(condition, "n", &one, &n));
+    weir_value less = add_unary(condition, engine, "less", compute_less, NULL, one, n);
+    CHECK_OK(weir_graph_add_output(condition, "less", less));
+    CHECK_OK(weir_graph_add_input(body, "n", &one, &n));
+    n = add_collective(body, engine, comm, "all", maximum, n);
+    CHECK_OK(weir_graph_add_output(body, "n", add_unary(body, engine, "more", compute_more_or_fail, NULL, one, n)));
+    CHECK_OK(weir_graph_add_input(graph, "n", &one, &n));
+    loop.variables = &n;
+    CHECK_OK(weir_graph_add_while(graph, "loop", &loop, &result, NULL));
+    CHECK_OK(weir_graph_add_output(graph, "n", result));
+    weir_program *program = compile(graph, engine);
+    weir_graph_destroy(graph);
+    weir_graph_destroy(condition);
+    weir_graph_destroy(body);
+    return program;
+}
+
+static int32_t fail(void *arg) {
+    (void)arg;
+    return WEIR_DATA_LOSS;
+}
+
+static void test_told(weir_threadpool *pool, failing how) {
+    const weir_tensor_desc desc = how == IN_A_LOOP ? make_desc(WEIR_S32, 1, 1, 0, 0) : vector_desc(SHORT);
+    weir_comm *comm = make_comm("told", 0, 0);
+    weir_engine *engine = make_engine(pool);
+    weir_program *program = how == IN_A_LOOP ? make_loop(engine, comm) : make_gated(engine, comm, NULL);
+    weir_tensor *in = make_tensor(engine, desc), *out = make_tensor(engine, desc);
+    weir_stream *stream = make_stream(engine, WEIR_STREAM_ASYNCHRONOUS, pool, "told");
+    weir_comm_info info = {.struct_size = sizeof info};
+    weir_status status;
+    gate before = {0};
+    void *data = NULL;
+    int32_t left = 0;
+    CHECK_OK(weir_tensor_get_data(in, &data));
+    memset(data, 0, 4);
+    if (rank == 1 && how != IN_A_LOOP) {
+        weir_run *run = NULL;
+        CHECK_OK(weir_enqueue_task(stream, pass_gate, &before, NULL));
+        if (how == BEHIND_A_FAILURE) CHECK_OK(weir_enqueue_task(stream, fail, NULL, NULL));
+        CHECK_OK(weir_program_start(program, stream, &in, 1, &out, 1, NULL, &run));
+        if (how == CANCELLED_BEFORE) CHECK_OK(weir_run_cancel(run));
+        open_gate(&before);
+        status = weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE);
+        CHECK_EQ(status, how == CANCELLED_BEFORE ? WEIR_CANCELLED : WEIR_ABORTED);
+        weir_run_release(run);
+        /* Where another thread has found it out, this one tells it. */
+        CHECK_OK(weir_comm_progress(comm, LIMIT, &left));
+    } else {
+        status = weir_program_run(program, NULL, &in, 1, &out, 1, NULL);
+        CHECK_EQ(status, rank == 1 ? WEIR_DATA_LOSS : WEIR_ABORTED);
+        if (rank != 1) CHECK_TEXT(weir_last_error_message(), "rank 1 gave up");
+    }
+    CHECK_OK(weir_comm_get_info(comm, &info));
+    CHECK_EQ(info.dead, 1);
+    CHECK_EQ(info.begun, info.ended);
+    CHECK(weir_program_run(program, NULL, &in, 1, &out, 1, NULL) != WEIR_OK);
+    CHECK_TEXT(weir_last_error_message(), "is dead");
+    meet();
+    weir_stream_release(stream);
+    weir_tensor_release(in);
+    weir_tensor_release(out);
+    weir_program_release(program);
+    weir_engine_release(engine);
+    weir_comm_release(comm);
+}
+
 int main(int argc, char **argv) {
     weir_threadpool_options options = {.struct_size = sizeof options, .num_threads = 2};
     const char *part = argc > 1 ? argv[1] : "";
     weir_threadpool *pool = NULL;
-    begin_ranks(&argc, &argv, MPI_THREAD_MULTIPLE);
+    begin_ranks(&argc, &argv, strcmp(part, "told_funneled") == 0 ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     weir_runtime_info before = runtime_info();
     CHECK_OK(weir_threadpool_create_builtin(&options, &pool));
@@ -575,6 +660,8 @@ int main(int argc, char **argv) {
     /* Operations are left open here, and with them MPI_Finalize may hang. */
     if (strcmp(part, "divergence") == 0) {
         test_divergence(pool);
+    } else if (strncmp(part, "told", 4) == 0) {
+        for (int how = 0; how < FAILINGS; how++) test_told(pool, (failing)how);
     } else {
         CHECK(strcmp(part, "stop") == 0);
         test_stop(pool, 0, 0);

@@ -732,7 +732,7 @@ static void *refusals(void *arg) {
     CHECK_OK(weir_graph_compile(graph, &r->cpu, 1, NULL, &program));
     CHECK_CODE(weir_program_agree(program, plain, LIMIT), WEIR_UNIMPLEMENTED, "takes no memory of the host");
     weir_nccl_options none = {.size = 0};
-    char text[100];
+    char text[400];
     none.text = text;
     none.text_capacity = sizeof text;
     weir_comm *made = NULL;
@@ -742,7 +742,14 @@ static void *refusals(void *arg) {
     none.id = &shared_id;
     none.size = 1;
     CHECK_EQ(weir_nccl_comm_create(&none, NULL, &made), WEIR_UNIMPLEMENTED);
-    CHECK_TEXT(text, "NCCL has no libnccl.so.2");
+    CHECK_TEXT(text, "NCCL cannot be opened as 'no_such_nccl.so'");
+    CHECK_TEXT(text, "No such file");
+    none.library = "libcuda.so.1";
+    CHECK_EQ(weir_nccl_comm_create(&none, NULL, &made), WEIR_UNIMPLEMENTED);
+    CHECK_TEXT(text, "NCCL, opened as 'libcuda.so.1', has no ncclGetVersion");
+    weir_nccl_id id;
+    CHECK_CODE(weir_nccl_id_create("no_such_nccl.so", &id), WEIR_UNIMPLEMENTED,
+               "NCCL cannot be opened as 'no_such_nccl.so'");
     weir_program_release(program);
     weir_graph_destroy(graph);
     weir_tensor_release(flags);
@@ -754,7 +761,9 @@ static void *refusals(void *arg) {
 
 int main(void) {
     void (*end)(void);
-    void *library = dlopen("libnccl.so.2", RTLD_NOW);
+    /* What has made an id has a thread of NCCL's in it. */
+    CHECK_OK(weir_nccl_id_create(NULL, &shared_id));
+    void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD);
     CHECK(library != NULL);
     void *found = dlsym(library, "fakeNcclBreak");
     CHECK(found != NULL);

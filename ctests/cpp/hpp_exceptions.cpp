@@ -126,8 +126,11 @@ void test_kernels(const weir::engine &engine) {
     });
     EXPECT_THROWS(now.enqueue(asks, {}, {}), WEIR_OUT_OF_RANGE, "no argument 3");
     const auto not_text =
-        weir::kernel::host(engine, desc, [](weir::kernel_context) { throw std::runtime_error("\xff"); });
-    EXPECT_THROWS(now.enqueue(not_text, {}, {}), WEIR_UNKNOWN, "inferrer"); // what() is not UTF-8: the status alone
+        weir::kernel::host(engine, desc, [](weir::kernel_context) { throw std::runtime_error("caf\xe9 closed"); });
+    EXPECT_THROWS(now.enqueue(not_text, {}, {}), WEIR_UNKNOWN, "caf? closed"); // what() is not UTF-8
+    const auto not_text_later = weir::kernel::host_async(
+        engine, desc, [](weir::kernel_context, weir::completion) { throw std::runtime_error("caf\xe9 closed"); });
+    EXPECT_THROWS(now.enqueue(not_text_later, {}, {}), WEIR_UNKNOWN, "caf? closed");
 }
 
 // The exception itself comes back to the thread that started the region; pieces that have not begun are skipped.

@@ -75,6 +75,8 @@ void many_runs_and_programs_in_programs(const weir::engine &engine) {
     const pair a(engine), b(engine);
     inner.run_many(2, {a.x, b.x}, {a.y, b.y});
     a.expect(4), b.expect(4);
+    EXPECT_THROWS(inner.run_many(2, {a.x, b.x, a.x}, {a.y, b.y, a.y}), WEIR_INVALID_ARGUMENT, "3 inputs");
+    EXPECT_THROWS(inner.run_many(0, {a.x}, {}), WEIR_INVALID_ARGUMENT, "0 runs");
 
     weir::graph graph("outer");
     const auto x = graph.add_input("x", FOUR);
@@ -140,6 +142,32 @@ void kernels_that_complete_later(const weir::engine &engine) {
                                                }),
                       p),
                   WEIR_DATA_LOSS, "no disk");
+    EXPECT_THROWS(run(weir::kernel::host_async(engine, desc,
+                                               [](weir::kernel_context, weir::completion) {
+                                                   throw weir::error(WEIR_DATA_LOSS, "no disk");
+                                               }),
+                      p),
+                  WEIR_DATA_LOSS, "no disk");
+    // It is let go of behind an exception that goes no further.
+    EXPECT_THROWS(run(weir::kernel::host_async(engine, desc,
+                                               [](weir::kernel_context, weir::completion done) {
+                                                   try {
+                                                       const weir::completion gone = std::move(done);
+                                                       throw 1;
+                                                   } catch (int) {
+                                                   }
+                                               }),
+                      p),
+                  WEIR_CANCELLED, "let go");
+    // A text or a status that C refuses is left out.
+    const auto told = [&](weir_status status, const char *text) {
+        return weir::kernel::host_async(engine, desc, [status, text](weir::kernel_context, weir::completion done) {
+            done.done(status, text);
+        });
+    };
+    EXPECT_THROWS(run(told(WEIR_DATA_LOSS, "caf\xe9"), p), WEIR_DATA_LOSS, "later");
+    EXPECT_THROWS(run(told(4711, "no disk"), p), WEIR_UNKNOWN, "no disk");
+    EXPECT_THROWS(run(told(4711, "caf\xe9"), p), WEIR_UNKNOWN, "later");
 }
 
 void kernels_decide_shapes_and_run_programs(const weir::engine &engine) {

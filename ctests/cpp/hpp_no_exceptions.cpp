@@ -3,6 +3,7 @@
 // The C++ layer in a program without exceptions: a call that fails gives something empty, and its error is kept.
 
 #include "weir.hpp"
+#include "weir/adapters/std_thread.hpp"
 
 #include <atomic>
 #include <cstdio>
@@ -70,9 +71,18 @@ int main() {
         ran++;
         return static_cast<weir_status>(WEIR_DATA_LOSS);
     });
-    graph.compile({engine}).run({}, {});
+    graph.compile({engine}).run({}, {}, {}); // the last one could be a stream's outputs, and means options
     expect_error(WEIR_DATA_LOSS, "fails");
     EXPECT(ran == 1);
+    EXPECT(graph.add_kernel("none", weir::kernel(), {}).output() == 0);
+    EXPECT(weir::take_error());
+    {
+        const auto threads = weir::adapters::std_thread_threadpool(2);
+        sum = 0;
+        const auto add = [&](std::int64_t begin, std::int64_t end, std::int32_t) { sum += end - begin; };
+        weir::parallel_for(threads, 100, add);
+        EXPECT(sum == 100 && !weir::take_error());
+    }
     std::puts("weir.hpp works without exceptions");
     return 0;
 }

@@ -74,7 +74,7 @@ static void draw_conv(problem *p) {
     if (draw_once_in(p->d, 80)) desc->padding = 2;
     int64_t x[4] = {draw_int(p->d, 0, 3), inputs * groups}, w[4] = {outputs * groups, inputs};
     for (int i = 2; i < (image ? 4 : 3); i++) {
-        w[i] = wide ? 3 : draw_int(p->d, 1, 5);
+        w[i] = wide ? 3 : draw_int(p->d, 1, groups > 1 && draw_once_in(p->d, 3) ? 9 : 5);
         x[i] = draw_int(p->d, 0, image ? 12 : 60) + (draw_once_in(p->d, 4) ? 0 : 9);
         if (wide) desc->strides[i - 2] = desc->dilations[i - 2] = draw_once_in(p->d, 5) ? 2 : 0;
     }
@@ -153,7 +153,7 @@ static void draw_pooling(problem *p) {
     if (!whole) {
         draw_steps(p->d, image ? 2 : 1, desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, 0);
         for (int i = 0; i < (image ? 2 : 1); i++) {
-            desc->kernel[i] = draw_int(p->d, 1, 5);
+            desc->kernel[i] = draw_int(p->d, 1, draw_once_in(p->d, 3) ? 13 : 5);
             int64_t span = (desc->kernel[i] - 1) * (desc->dilations[i] > 0 ? desc->dilations[i] : 1) + 1;
             if (draw_once_in(p->d, 2)) continue;
             desc->padding_begin[i] = draw_int(p->d, 0, span - 1);

@@ -565,6 +565,21 @@ static void a_pure_kernel_is_computed_twice(void) {
     expect((int32_t[]){7}, 1, (int32_t[]){7}, 1);
 }
 
+/* Who takes a value may say as well that it waits for it: no kernel must be pure for that. */
+static void waiting_for_what_one_takes_changes_nothing(void) {
+    for (int with_edges = 0; with_edges < 2; with_edges++) {
+        parts p = make_parts();
+        weir_value more = apply("more", PLUS_ONE, p.i.value, 0);
+        weir_node maker = node;
+        weir_value next = apply("count", SUM, p.i.at.on_true, more);
+        if (with_edges) CHECK_OK(weir_graph_add_control_edge(graph, maker, node));
+        again("i", &p.i, next);
+        if (with_edges) CHECK_OK(weir_graph_add_control_edge(graph, maker, node));
+        output("i", leave("i/exit", p.i.at.on_false));
+        expect((int32_t[]){20}, 1, (int32_t[]){31}, 1);
+    }
+}
+
 int main(void) {
     weir_runtime_info before = runtime_info();
     test_pool *hosts[3] = {NULL};
@@ -579,6 +594,7 @@ int main(void) {
     one_loop_behind_another();
     names_are_kept();
     a_pure_kernel_is_computed_twice();
+    waiting_for_what_one_takes_changes_nothing();
     refusals();
     refusals_of_the_builder();
     for (int i = 1; i < 3; i++) {

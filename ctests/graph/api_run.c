@@ -385,6 +385,16 @@ static void check_no_allocations(weir_threadpool *pool, uint64_t stream_flags, i
 #endif
         CHECK_OK(weir_program_run(net.program, stream, &f.in, 1, &f.out, 1, NULL));
         if (stream != NULL) CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
+        if (stream_flags & WEIR_STREAM_ASYNCHRONOUS) {
+            weir_run *runs[2] = {NULL, NULL};
+            for (int i = 0; i < 2; i++) {
+                CHECK_OK(weir_program_start(net.program, stream, &f.in, 1, &f.out, 1, NULL, &runs[i]));
+            }
+            for (int i = 0; i < 2; i++) {
+                CHECK_OK(weir_run_synchronize(runs[i], WEIR_TIMEOUT_INFINITE));
+                weir_run_release(runs[i]);
+            }
+        }
         if (round > 0) {
             CHECK_EQ(runtime_info().allocations, before);
 #if INTERPOSED

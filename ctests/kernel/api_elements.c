@@ -4,6 +4,7 @@
  * a network's numbers in fewer bits and back.
  */
 
+#include <fenv.h>
 #include <math.h>
 #include <weir/ops.h>
 #include <weir/inspect.h>
@@ -312,12 +313,38 @@ static void test_refusals(const station *t) {
     weir_tensor_release(bytes);
 }
 
+/* A program may have floating-point exceptions unmasked: numbers that raise none do so at no length, in rests of
+ * registers either. */
+static void test_exceptions(const station *t) {
+    static const weir_eltwise_op functions[] = {WEIR_ELTWISE_SQRT, WEIR_ELTWISE_LOG, WEIR_ELTWISE_SIN,
+        WEIR_ELTWISE_EXP, WEIR_ELTWISE_TANH, WEIR_ELTWISE_ABS};
+    static const weir_binary_op pairs[] = {WEIR_BINARY_ADD, WEIR_BINARY_SUB, WEIR_BINARY_MUL, WEIR_BINARY_DIV};
+    float numbers[40];
+    for (int i = 0; i < 40; i++) numbers[i] = 0.25F + 0.0625F * (float)i;
+    for (int64_t n = 1; n <= 40; n++) {
+        weir_tensor *x = values(t, make_desc(WEIR_F32, 1, n, 0, 0), numbers);
+        weir_tensor *in[] = {x, x};
+        for (size_t i = 0; i < sizeof functions / sizeof *functions + sizeof pairs / sizeof *pairs; i++) {
+            size_t pair = i - sizeof functions / sizeof *functions;
+            bool is_function = i < sizeof functions / sizeof *functions;
+            weir_kernel *kernel = is_function ? eltwise(t, functions[i], 0, 0) : binary(t, pairs[pair]);
+            weir_tensor *y = make_tensor(t->engine, make_desc(WEIR_F32, 1, n, 0, 0));
+            feclearexcept(FE_ALL_EXCEPT);
+            run_once(t, kernel, in, is_function ? 1 : 2, y);
+            CHECK(fetestexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW) == 0);
+            weir_tensor_release(y);
+        }
+        weir_tensor_release(x);
+    }
+}
+
 static void test_all_on(weir_threadpool *pool) {
     station t = {.engine = make_engine(pool)};
     t.stream = make_stream(t.engine, WEIR_STREAM_DEFAULT, NULL, NULL);
     test_functions(&t);
     test_types(&t);
     test_settings(&t);
+    if (pool == NULL) test_exceptions(&t);
     test_compare_and_select(&t);
     test_quantization(&t);
     test_storage_types(&t);

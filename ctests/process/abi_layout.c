@@ -10,6 +10,7 @@
 #include "weir.h"
 #include "weir/comm.h"
 #include "weir/control.h"
+#include "weir/dlpack.h"
 #include "weir/memory.h"
 #include "weir/ops.h"
 #include "weir/resource.h"
@@ -1073,6 +1074,36 @@ OFFSET(weir_comm_info, dead, 56);
 OFFSET(weir_comm_info, recoverable, 60);
 OFFSET(weir_comm_info, transport, 64);
 OFFSET(weir_comm_info, device_ops, 128);
+
+/* DLPack's, which weir_cdef.h has too. */
+SIZE(DLDevice, 8);
+OFFSET(DLDevice, device_type, 0);
+OFFSET(DLDevice, device_id, 4);
+SIZE(DLDataType, 4);
+OFFSET(DLDataType, code, 0);
+OFFSET(DLDataType, bits, 1);
+OFFSET(DLDataType, lanes, 2);
+SIZE(DLTensor, 48);
+OFFSET(DLTensor, data, 0);
+OFFSET(DLTensor, device, 8);
+OFFSET(DLTensor, ndim, 16);
+OFFSET(DLTensor, dtype, 20);
+OFFSET(DLTensor, shape, 24);
+OFFSET(DLTensor, strides, 32);
+OFFSET(DLTensor, byte_offset, 40);
+SIZE(DLManagedTensor, 64);
+OFFSET(DLManagedTensor, dl_tensor, 0);
+OFFSET(DLManagedTensor, manager_ctx, 48);
+OFFSET(DLManagedTensor, deleter, 56);
+SIZE(DLPackVersion, 8);
+OFFSET(DLPackVersion, major, 0);
+OFFSET(DLPackVersion, minor, 4);
+SIZE(DLManagedTensorVersioned, 80);
+OFFSET(DLManagedTensorVersioned, version, 0);
+OFFSET(DLManagedTensorVersioned, manager_ctx, 8);
+OFFSET(DLManagedTensorVersioned, deleter, 16);
+OFFSET(DLManagedTensorVersioned, flags, 24);
+OFFSET(DLManagedTensorVersioned, dl_tensor, 32);
 
 #endif
 /* clang-format on */

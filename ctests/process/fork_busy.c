@@ -130,6 +130,7 @@ static void child(void) {
     CHECK_CODE(weir_threadpool_create_builtin(NULL, &pool), WEIR_FAILED_PRECONDITION, "was forked");
     CHECK_CODE(weir_threadpool_create_inline(&pool), WEIR_FAILED_PRECONDITION, "was forked");
     CHECK_CODE(weir_engine_create(WEIR_ENGINE_EMULATED, 0, NULL, &engine), WEIR_FAILED_PRECONDITION, "was forked");
+    CHECK_CODE(weir_engine_create(WEIR_ENGINE_PLUGIN_FIRST, 0, NULL, &engine), WEIR_FAILED_PRECONDITION, "was forked");
     CHECK_OK(weir_engine_create(WEIR_ENGINE_CPU, 0, NULL, &engine));
     CHECK_CODE(weir_stream_create(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, &stream), WEIR_FAILED_PRECONDITION, "was forked");
     CHECK(stream == NULL && pool == NULL && tensor == NULL);

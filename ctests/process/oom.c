@@ -347,6 +347,46 @@ static void test_long_queues(void) {
     weir_engine_release(engine);
 }
 
+static weir_status fail(void *arg) {
+    (void)arg;
+    return WEIR_DATA_LOSS;
+}
+
+/* A run that fails while memory is short leaves many names behind. They refuse no later call. */
+static void test_a_long_failure(void) {
+    enum { NODES = 4000, NAME = 600 };
+    static char name[NAME + 16];
+    weir_engine *engine = make_engine(NULL);
+    weir_graph *graph = make_graph("long names");
+    weir_node first, node;
+    atomic_int runs = 0;
+    CHECK_OK(weir_graph_add_task(graph, "first", fail, NULL, NULL, 0, &first));
+    for (int i = 0; i < NODES; i++) {
+        memset(name, 'n', NAME);
+        snprintf(name + NAME, sizeof name - NAME, "%d", i);
+        CHECK_OK(weir_graph_add_task(graph, name, count_run, &runs, NULL, 0, &node));
+        CHECK_OK(weir_graph_add_control_edge(graph, first, node));
+    }
+    weir_program *program = compile(graph, engine);
+    weir_graph_destroy(graph);
+    for (int short_again = 0; short_again < 2; short_again++) {
+        CHECK_CODE(weir_program_run(program, NULL, NULL, 0, NULL, 0, NULL), WEIR_DATA_LOSS, "first");
+        interpose_reset(1, INT32_MAX);
+        CHECK_CODE(weir_program_run(program, NULL, NULL, 0, NULL, 0, NULL), WEIR_DATA_LOSS, "first");
+        if (!short_again) interpose_reset(0, 0);
+        weir_program_info info = {.struct_size = sizeof info};
+        CHECK_OK(weir_program_get_info(program, &info));
+        weir_failure failure = {.struct_size = sizeof failure};
+        CHECK_OK(weir_thread_get_failure(&failure));
+        CHECK_EQ(failure.code, WEIR_DATA_LOSS);
+        if (!short_again) CHECK_EQ(failure.num_not_run, NODES);
+        interpose_reset(0, 0);
+    }
+    CHECK_EQ(atomic_load(&runs), 0);
+    weir_program_release(program);
+    weir_engine_release(engine);
+}
+
 int main(void) {
     CHECK_OK(weir_emulated_register());
     weir_runtime_info before = runtime_info();
@@ -360,6 +400,7 @@ int main(void) {
     test_products();
     test_communicators();
     test_long_queues();
+    test_a_long_failure();
     check_released(&before);
     return 0;
 }

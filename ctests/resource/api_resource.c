@@ -56,6 +56,17 @@ static void test_names(void) {
     CHECK_EQ(info_of(resource).references, 1);
     CHECK_OK(weir_resource_delete(engine, "words", "count"));
     CHECK_EQ(destroyed, 0); /* we hold it still */
+    CHECK_EQ(info_of(resource).references, 1);
+    CHECK(info_of(resource).name[0] == 0 && info_of(resource).container[0] == 0);
+    /* Another one of that name changes nothing. */
+    atomic_int others = 0;
+    weir_resource *second = keep(engine, "words", "count", &others);
+    CHECK_EQ(info_of(resource).references, 1);
+    CHECK_EQ(info_of(second).references, 1);
+    CHECK_OK(weir_resource_delete(engine, "words", "count"));
+    CHECK_EQ(info_of(second).references, 1);
+    weir_resource_release(second);
+    CHECK_EQ(others, 1);
     CHECK_CODE(weir_resource_from_id(engine, id, &again), WEIR_NOT_FOUND, "was destroyed");
     CHECK_CODE(weir_resource_delete(engine, "words", "count"), WEIR_NOT_FOUND, "has no resource 'count'");
     weir_resource_release(resource);

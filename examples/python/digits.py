@@ -63,7 +63,8 @@ class PythonPool:
     """A thread pool whose parallel_for makes the calls one after the other in the thread that asked for them.
 
     The callbacks must live as long as weir may call them, so this object holds them; `released` says when that is over.
-    An exception in a callback does not reach weir: ctypes prints it and returns 0. So callbacks had better not raise.
+    An exception in a callback does not reach weir: ctypes prints it and returns any number (up to Python 3.11), or 0.
+    So callbacks catch what they raise, and return a status.
     """
 
     def __init__(self, weir):

@@ -7,7 +7,8 @@
     weir.members("weir_threadpool_vtable")["schedule"]    the type of a member: to make a callback
 
 Handles are c_void_p. A ctypes call gives up the interpreter lock and a callback takes it, whichever thread it comes
-from. So pools and Python get along.
+from. So pools and Python get along, while the interpreter lives: wait for the work before it ends, for instance with
+atexit, since Python ends a thread that comes in later in a way that ends the process.
 """
 
 import ctypes

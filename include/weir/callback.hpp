@@ -5,6 +5,7 @@
 #define WEIR_CALLBACK_HPP
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -83,6 +84,20 @@ weir_status guarded(Say, F &f, Args... args) noexcept {
 #endif
 
 inline void silent(weir_status, const char *) noexcept {}
+
+// ask(text), and where that is refused the text with a '?' for each byte beyond ASCII: what() is in any encoding.
+template <class Ask>
+bool tell(const char *text, Ask ask) noexcept {
+    if (ask(text) == WEIR_OK) return true;
+    if (!text) return false;
+    char ascii[1024];
+    std::size_t length = 0;
+    for (; text[length] != '\0' && length + 1 < sizeof(ascii); length++) {
+        ascii[length] = static_cast<unsigned char>(text[length]) < 0x80 ? text[length] : '?';
+    }
+    ascii[length] = '\0';
+    return ask(ascii) == WEIR_OK;
+}
 
 // A callable on the heap as a weir_host_fn with its destroy function.
 template <class F>

@@ -102,6 +102,8 @@ public:
              const run_options &options = {}) const {
         run(stream(), inputs, outputs, options);
     }
+    /// The same where the options are written as {}, which could be a list as well.
+    void run(list<weir_tensor *> inputs, list<weir_tensor *> outputs, std::nullptr_t) const { run(inputs, outputs); }
     /// Runs on an asynchronous stream, and calls f(status), or f(status, weir_run *), when the run is over.
     template <class F>
     void run(const stream &stream, list<weir_tensor *> inputs, list<weir_tensor *> outputs, run_options options,
@@ -157,10 +159,18 @@ public:
     }
     /// Gives back the memory that runs have left for the next ones.
     void trim() const { check(weir_program_trim(*this)); }
-    /// `count` runs at once, in this thread and on the pool; inputs and outputs are those of one run after another.
+    /// `count` runs at once, in this thread and on the pool; inputs and outputs are those of one run after another, as
+    /// many for each.
     void run_many(std::size_t count, list<weir_tensor *> inputs, list<weir_tensor *> outputs,
                   const run_options &options = {}) const {
         const std::size_t each = count > 0 ? count : 1;
+        const bool is_nothing = inputs.size() + outputs.size() == 0;
+        if (inputs.size() % each != 0 || outputs.size() % each != 0 || (count == 0 && !is_nothing)) {
+            detail::fail(WEIR_INVALID_ARGUMENT, "weir::program::run_many: " + std::to_string(inputs.size()) +
+                                                    " inputs and " + std::to_string(outputs.size()) +
+                                                    " outputs are not those of " + std::to_string(count) + " runs");
+            return;
+        }
         check(weir_program_run_many(*this, count, inputs.data(), inputs.size() / each, outputs.data(),
                                     outputs.size() / each, &options));
     }
@@ -183,8 +193,16 @@ public:
     struct call {
         weir_node node;                  ///< For control edges.
         std::vector<weir_value> outputs; ///< For the inputs of other nodes.
-        /// One of the outputs. Throws std::out_of_range.
-        weir_value output(std::size_t i = 0) const { return outputs.at(i); }
+        /// One of the outputs. Throws std::out_of_range, or gives 0 where there are no exceptions.
+        weir_value output(std::size_t i = 0) const {
+#if defined(__cpp_exceptions)
+            return outputs.at(i);
+#else
+            if (i < outputs.size()) return outputs[i];
+            detail::fail(WEIR_OUT_OF_RANGE, "weir::graph::call: no output " + std::to_string(i));
+            return 0;
+#endif
+        }
     };
 
     weir_value add_input(const std::string &name, const weir_tensor_desc &desc) {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -226,6 +227,20 @@ private:
     weir_kernel_context *raw_;
 };
 
+namespace detail {
+
+template <class Begin>
+struct async_kernel;
+
+// The call of an asynchronous kernel's `begin` that a thread is in.
+struct begun_call {
+    weir_completion *raw;
+    int exceptions;
+    bool is_left;
+};
+
+} // namespace detail
+
 /// A call of a kernel that completes later: moved to where its work ends, and told there, from any thread. One that is
 /// let go of untold has failed.
 class completion {
@@ -239,13 +254,29 @@ public:
         std::swap(raw_, other.raw_);
         return *this;
     }
-    ~completion() { done(WEIR_CANCELLED, "the kernel let go of its completion"); }
-    /// Once: the call has succeeded, or failed with this status and text.
+    ~completion() {
+        // In a `begin` that throws: its caller tells of the exception.
+        const bool is_left = raw_ && begun_ && begun_->raw == raw_ && std::uncaught_exceptions() > begun_->exceptions;
+        if (is_left) begun_->is_left = true;
+        else done(WEIR_CANCELLED, "the kernel let go of its completion");
+    }
+    /// Once: the call has succeeded, or failed with this status and text. A text that is not UTF-8 is left out, and
+    /// what is no status is WEIR_UNKNOWN.
     void done(weir_status status = WEIR_OK, const char *text = nullptr) noexcept {
-        if (raw_) static_cast<void>(weir_completion_done(std::exchange(raw_, nullptr), status, text));
+        weir_completion *raw = std::exchange(raw_, nullptr);
+        // A call that is refused leaves the completion.
+        for (const weir_status code : {status, static_cast<weir_status>(WEIR_UNKNOWN)}) {
+            const auto ask = [&](const char *told) { return weir_completion_done(raw, code, told); };
+            if (!raw || detail::tell(text, ask)) return;
+        }
     }
 
 private:
+    template <class Begin>
+    friend struct detail::async_kernel;
+
+    static inline thread_local detail::begun_call *begun_ = nullptr;
+
     weir_completion *raw_;
 };
 
@@ -269,7 +300,7 @@ struct host_kernel {
     Infer infer;
     static weir_status call(void *self, weir_kernel_context *raw) noexcept {
         const auto fail = [raw](weir_status code, const char *what) {
-            static_cast<void>(weir_kernel_context_fail(raw, code, what));
+            static_cast<void>(tell(what, [&](const char *text) { return weir_kernel_context_fail(raw, code, text); }));
         };
         return guarded(fail, static_cast<host_kernel *>(self)->compute, kernel_context(raw));
     }
@@ -285,8 +316,16 @@ struct async_kernel {
     Begin begin;
     static weir_status call(void *self, weir_kernel_context *raw, weir_completion *raw_completion) noexcept {
         completion told(raw_completion);
+        begun_call call{raw_completion, std::uncaught_exceptions(), false};
+        begun_call *const outer = std::exchange(completion::begun_, &call);
+        const auto fail = [&](weir_status code, const char *what) {
+            if (std::exchange(call.is_left, false)) told = completion(raw_completion);
+            told.done(code, what);
+        };
         auto run = [&] { static_cast<async_kernel *>(self)->begin(kernel_context(raw), std::move(told)); };
-        static_cast<void>(guarded([&](weir_status code, const char *what) { told.done(code, what); }, run));
+        static_cast<void>(guarded(fail, run));
+        completion::begun_ = outer;
+        if (call.is_left) told = completion(raw_completion); // let go of behind an exception that `begin` caught
         return WEIR_OK;
     }
     static void destroy(void *self) noexcept { delete static_cast<async_kernel *>(self); }

@@ -103,7 +103,7 @@ typedef uint32_t weir_activation;
  * weir_gather_nd_desc and of WEIR_SCATTER_ND, which decides about ranks, is fixed.
  *
  * Inputs: A; B, unless there are packed `weights`; with WEIR_MATMUL_BIAS bias; with WEIR_MATMUL_SUM addend. Output: C.
- * A B of f32 that is a constant of a graph is packed by compile, once for all kernels of a program with that constant.
+ * A B that is a constant of a graph is packed by compile, once for all kernels of a program with that constant.
  */
 typedef struct weir_matmul_desc {
   /** sizeof(weir_matmul_desc) of the caller's header. */
@@ -1477,9 +1477,9 @@ typedef uint32_t weir_padding;
  * is mirrored), plus the bias, plus the addend, then the activation. The sum of products and bias has the bits that a
  * convolution without addend and activation stores.
  *
- * Padding of zeros is multiplied like other elements. From 32 channels and filters of a group and 7 x 7 windows on,
- * windows of 3 x 3 without a stride are computed by Winograd's F(2 x 2, 3 x 3): an infinity or a NaN then may make NaN
- * of elements of the output up to one away from those whose windows have it.
+ * Padding of zeros is multiplied like other elements. From 16 channels and 24 filters of a group, 1024 pairs of them,
+ * and 7 x 7 windows on, windows of 3 x 3 without a stride are computed by Winograd's F(2 x 2, 3 x 3): an infinity or a
+ * NaN then may make NaN of elements of the output up to one away from those whose windows have it.
  *
  * Inputs: x; weights [O, C / groups, KW] or [O, C / groups, KH, KW]; with WEIR_CONV_BIAS bias[O]; with WEIR_CONV_SUM
  * addend. Output: [N, O, OW] or [N, O, OH, OW], where OW = (W + begin + end - ((KW - 1) * dilation + 1)) / stride + 1,

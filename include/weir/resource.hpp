@@ -91,7 +91,8 @@ public:
         }
         return made;
     }
-    /// The object that was kept under this type.
+    /// The object that was kept under this type. A program without exceptions asks with weir_resource_get_host where
+    /// there may be none: a reference cannot be empty.
     template <class T>
     T &object(const std::string &type) const {
         void *object = nullptr;

@@ -3,8 +3,6 @@
  * Generated from the sources of the headers; do not edit. No compiler is to include it: C and C++ have the headers.
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
-struct DLManagedTensor;
-struct DLManagedTensorVersioned;
 
 /* weir.h */
 typedef struct weir_buffer weir_buffer;
@@ -2509,6 +2507,42 @@ weir_status weir_kernel_create_cuda(weir_engine *engine,
                                     weir_kernel **out_kernel);
 
 /* weir/dlpack.h */
+typedef enum { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLExtDev = 12, kDLCUDAManaged = 13 } DLDeviceType;
+typedef struct DLDevice {
+    int32_t device_type;
+    int32_t device_id;
+} DLDevice;
+typedef enum { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLOpaqueHandle = 3, kDLBfloat = 4, kDLComplex = 5, kDLBool = 6 } DLDataTypeCode;
+typedef struct DLDataType {
+    uint8_t code;
+    uint8_t bits;
+    uint16_t lanes;
+} DLDataType;
+typedef struct DLTensor {
+    void *data;
+    DLDevice device;
+    int32_t ndim;
+    DLDataType dtype;
+    int64_t *shape;
+    int64_t *strides;
+    uint64_t byte_offset;
+} DLTensor;
+typedef struct DLManagedTensor {
+    DLTensor dl_tensor;
+    void *manager_ctx;
+    void (*deleter)(struct DLManagedTensor *self);
+} DLManagedTensor;
+typedef struct DLPackVersion {
+    uint32_t major;
+    uint32_t minor;
+} DLPackVersion;
+typedef struct DLManagedTensorVersioned {
+    DLPackVersion version;
+    void *manager_ctx;
+    void (*deleter)(struct DLManagedTensorVersioned *self);
+    uint64_t flags;
+    DLTensor dl_tensor;
+} DLManagedTensorVersioned;
 typedef enum weir_dlpack_flags {
   WEIR_DLPACK_READ_ONLY = 1,
   WEIR_DLPACK_COPY = 2

@@ -221,9 +221,13 @@ impl Progress<'_> {
         text_of(&self.0.node)
     }
 
-    /// Cancels the run, if it was begun by [`Program::start`]; other runs cannot be cancelled.
+    /// Cancels the run, if it was begun by [`Program::start`]; others cannot be cancelled.
     pub fn cancel(&self) -> Result<()> {
-        // SAFETY: NULL, or the run's handle, which lives during the call.
+        if self.0.run.is_null() {
+            let text = "the run cannot be cancelled: it was not begun by Program::start";
+            return Err(Error::new(ErrorKind::InvalidArgument, text));
+        }
+        // SAFETY: the run's handle, which lives during the call.
         check(unsafe { ffi::weir_run_cancel(self.0.run) })
     }
 }

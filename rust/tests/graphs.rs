@@ -322,7 +322,9 @@ fn a_run_tells_how_far_it_is_and_can_end_itself() {
     let each = Duration::from_nanos(1);
     let options = RunOptions::new().progress(each, move |progress| {
         tell.send((progress.nodes_done(), progress.nodes_total(), progress.node())).unwrap();
-        assert_eq!(progress.cancel().unwrap_err().kind(), ErrorKind::InvalidArgument, "it has no handle");
+        let error = progress.cancel().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "it has no handle");
+        assert!(error.message().contains("Program::start"), "{error}");
         panic!("which is lost");
     });
     program.run_into(&[&x], &mut [&mut y], &options).unwrap();

@@ -12,9 +12,9 @@ pub type weir_comm_op = u32;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_comm_op_value {
-    /// Sends the input to rank `peer`. No output.
+    /// Sends the input to rank `peer`, another one: a message to oneself is refused. No output.
     WEIR_COMM_SEND = 1,
-    /// Receives the output, which has the descriptor `desc`, from rank `peer`. No input.
+    /// Receives the output, which has the descriptor `desc`, from rank `peer`, another one. No input.
     WEIR_COMM_RECV = 2,
     /// Every rank's output is the input of rank `peer`. All ranks give an input of that type and shape.
     WEIR_COMM_BROADCAST = 3,
@@ -37,7 +37,8 @@ pub enum weir_comm_op_value {
 pub type weir_comm_reduction = u32;
 
 /// Reductions. weir's own arithmetic goes in rank order, from rank 0 on, with f16 and bf16 summed as f32 and rounded
-/// once; a NaN of any rank makes a minimum and a maximum NaN, and -0 is less than +0. Integers wrap.
+/// once; a NaN of any rank makes a minimum and a maximum NaN, and -0 is less than +0. Integers wrap. Of booleans the
+/// sum and the maximum are true if one of them is, the product and the minimum if all of them are.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_comm_reduction_value {
@@ -66,7 +67,7 @@ pub struct weir_communication {
     pub op: weir_comm_op,
     /// For REDUCE, ALL_REDUCE and REDUCE_SCATTER; 0 = WEIR_COMM_SUM.
     pub reduction: weir_comm_reduction,
-    /// The other rank of SEND and RECV, and the root of BROADCAST and REDUCE; 0 for the others.
+    /// The other rank of SEND and RECV, never this one, and the root of BROADCAST and REDUCE; 0 for the others.
     pub peer: i32,
     /// For SEND and RECV: a message is received by an operation with its tag, 0 to 16,383, in the order in which they
     /// were sent.
@@ -279,9 +280,10 @@ pub struct weir_comm_options {
     pub name: *const c_char,
     /// OR of weir_comm_option_flags.
     pub flags: u64,
-    /// The longest that an operation may take from its begin on, in nanoseconds; then all ranks' runs end. 0 = no
-    /// limit. It counts while another rank has not begun the operation, for whatever reason: it must exceed the longest
-    /// time by which ranks come apart, for instance because one computes.
+    /// The longest that an operation may take from its begin on, in nanoseconds; then the other ranks are asked how far
+    /// they have come, for 100 ms at most, and all ranks' runs end. 0 = no limit. It counts while another rank has not
+    /// begun the operation, for whatever reason: it must exceed the longest time by which ranks come apart, for
+    /// instance because one computes.
     pub limit_ns: u64,
 }
 

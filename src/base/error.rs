@@ -102,6 +102,18 @@ impl Error {
         Error(Arc::new(ErrorBody { code, message: message.into(), run: None, origin: None }))
     }
 
+    /// A copy that shares no memory with this one.
+    pub fn copied(&self) -> Error {
+        let copy = |text: &Arc<str>| Arc::<str>::from(&**text);
+        let run = self.0.run.as_ref().map(|run| RunFailure {
+            node: run.node.as_ref().map(copy),
+            engine: run.engine.as_ref().map(copy),
+            iteration: run.iteration.as_ref().map(|(node, count)| (copy(node), *count)),
+            left_out: run.left_out.iter().map(copy).collect(),
+        });
+        Error(Arc::new(ErrorBody { code: self.0.code, message: self.0.message.clone(), run, origin: self.0.origin }))
+    }
+
     pub fn invalid(message: impl Into<String>) -> Error {
         Error::new(Code::InvalidArgument, message)
     }

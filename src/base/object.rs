@@ -35,9 +35,15 @@ pub struct Object<T: Kind> {
 }
 
 /// Size and alignment of the blocks that the heap keeps when they are freed, for the next of their kind: those of
-/// shared pools, which a host may create for each of its calls. No other type has this size and alignment.
-pub const KEPT_SIZE: usize = 384;
-pub const KEPT_ALIGN: usize = 64;
+/// shared pools, which a host may create for each of its calls, and of the handles of runs, of which each start makes
+/// one. No other types have these sizes and alignments.
+pub const KEPT: [(usize, usize); 2] = [(384, 64), (192, 32)];
+
+/// Size and alignment of the block of a shared object.
+pub const fn block<T: Kind>() -> (usize, usize) {
+    let align = align_of::<Object<T>>();
+    ((2 * size_of::<usize>()).next_multiple_of(align) + size_of::<Object<T>>(), align)
+}
 
 /// The tag of a dead object, as long as its memory is not reused.
 const DEAD: u32 = 0x7765_0000;

@@ -12,10 +12,11 @@
 //! transport's abort: the device goes on with results that are worth nothing, so the run that has them fails, or the
 //! stream.
 //!
-//! A failure is final: an error of the transport, a run that has ended with nodes left out, a cancel, a limit. The rank
-//! tells all others (GIVE_UP), ends what is open with that error, and takes no more operations. A rank that hears of it
-//! does the same, without telling; what is under way there may end well before, for a moment. Memory of operations that
-//! the transport may still use is kept for good. A rank that is late hears of it before it begins anything.
+//! A failure is final: an error of the transport, a run that ended with nodes left out, a cancel, a limit, and a run or
+//! a stream's call that will not begin, since what was before it in its stream has failed. The rank tells all others
+//! (GIVE_UP), ends what is open with that error, and takes no more operations. A rank that hears of it does the same,
+//! without telling; what is under way there may end well before, for a moment. Memory of operations that the transport
+//! may still use is kept for good. A rank that is late hears of it before it begins anything.
 #![forbid(unsafe_code)]
 
 use super::driver::{CommState, TransportDriver};
@@ -31,7 +32,7 @@ use crate::device::Accelerator;
 use crate::kernel::{Completion, IssuedCall, IssuedFor, RunListener, Stop};
 use crate::sync::progress::{Progress, Registered};
 use crate::sync::thread::{self, ThreadGroup, ThreadOrigin};
-use crate::sync::{DrainLock, EventCount};
+use crate::sync::{DrainLock, EventCount, Mutex};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering::*};
 use std::sync::{Arc, Weak};
@@ -42,8 +43,10 @@ const LONGEST_EXPECTED_NS: u64 = 20_000_000;
 pub struct Communicator {
     state: CommState,
     driver: DrainLock<TransportDriver>,
-    /// The run that has it, by the address of its stop flag; 0 = none.
+    /// The number of the run that has it; 0 = none.
     owner: AtomicUsize,
+    /// Runs that have failed since another one had it. They have begun nothing, and others need not end for that.
+    refused: Mutex<Vec<usize>>,
     /// The only thread that may call the transport; 0 = any.
     thread: u64,
     pub tickets: RequestTickets,
@@ -82,6 +85,7 @@ impl Communicator {
             state: CommState::new(transport, options),
             driver: DrainLock::new(TransportDriver::new(size)),
             owner: AtomicUsize::new(0),
+            refused: Mutex::default(),
             thread: if is_of_one_thread { thread::me() } else { 0 },
             tickets: RequestTickets::default(),
             closed: Arc::new(EventCount::new()),
@@ -117,6 +121,9 @@ impl Communicator {
             // ORDERING: Relaxed, twice; the run's end and the next run come behind the owner's change.
             self.has_collective.fetch_or(!request.wanted.is_message(), Relaxed);
             return Ok(self.runs.load(Relaxed) + 1);
+        }
+        if run != 0 {
+            self.refused.lock().push(run);
         }
         Err(Error::precondition(format!(
             "{} is in use by another run; runs at once need one each (weir_comm_duplicate)",
@@ -326,15 +333,21 @@ impl RunListener for Object<Communicator> {
     }
 
     fn run_ended(&self, run: usize, failure: Option<&Error>) {
-        if self.owner.load(Acquire) == run {
+        if run != 0 && self.owner.load(Acquire) == run {
             // ORDERING: Relaxed; the next run comes behind the owner's change.
             self.runs.fetch_add(u64::from(self.has_collective.swap(false, Relaxed)), Relaxed);
+            // ORDERING: Release pairs with the Acquire in `take_for`.
+            self.owner.store(0, Release);
         }
-        let is_owner = self.owner.compare_exchange(run, 0, AcqRel, Acquire).is_ok();
         let Some(error) = failure else { return };
-        let is_whole = error.run().is_some_and(|run| run.left_out.is_empty() && run.node.is_some());
-        if (is_owner || self.owner.load(Acquire) == 0) && !is_whole && self.failure().is_none() {
-            let text = format!("{}: the run has failed: {}", self.label(), error.message());
+        let was_refused = {
+            let mut refused = self.refused.lock();
+            let at = refused.iter().position(|refused| *refused == run);
+            at.map(|at| refused.swap_remove(at)).is_some()
+        };
+        if !was_refused && self.failure().is_none() {
+            let what = if run == 0 { "what comes next here does not begin" } else { "the run has failed" };
+            let text = format!("{}: {what}: {}", self.label(), error.message());
             self.give_up(Error::new(error.code(), text));
         }
     }

@@ -108,8 +108,8 @@ impl Kernel for DeviceCommunication {
         Some(Arc::new(DeviceCommunication { of: self.of.inside(place), engine: Ref::clone(&self.engine) }))
     }
 
-    fn listener(&self) -> Option<Arc<dyn RunListener>> {
-        Some(Arc::clone(self.of.comm()) as Arc<dyn RunListener>)
+    fn listeners(&self) -> &[Arc<dyn RunListener>] {
+        self.of.listeners()
     }
 
     fn as_any(&self) -> Option<&dyn Any> {

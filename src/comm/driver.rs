@@ -24,8 +24,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 const LOOK_NS: u64 = 20_000;
 /// When another rank has given up, what is under way here may still end well for so long: its part may be there.
 const GRACE_NS: u64 = 20_000_000;
-/// Other ranks have at least so long to say how far they have come.
-const LEAST_ANSWER_NS: u64 = 100_000_000;
+/// When a limit is over, other ranks have so long to say how far they have come: a rank that waits in the library naps
+/// for less.
+const ANSWER_NS: u64 = 100_000_000;
 
 #[derive(Default)]
 pub struct Submissions {
@@ -142,7 +143,9 @@ impl CommState {
 
     pub fn check_alive(&self) -> Result<()> {
         let Some(error) = self.dead.get() else { return Ok(()) };
-        Err(Error::new(error.code(), format!("{} is dead: {}", self.label(), error.message())))
+        let (label, text) = (self.label(), error.message());
+        let text = text.strip_prefix(&label).and_then(|text| text.strip_prefix(": ")).unwrap_or(text);
+        Err(Error::new(error.code(), format!("{label} is dead: {text}")))
     }
 
     pub fn due_ns(&self) -> u64 {
@@ -420,7 +423,7 @@ impl TransportDriver {
             None => {
                 let late = self.active.iter().find(|active| now.saturating_sub(active.since_ns) > limit);
                 let Some(late) = late else { return };
-                let answer_ns = if comm.info.has_control { LEAST_ANSWER_NS.max(limit / 4) } else { 0 };
+                let answer_ns = if comm.info.has_control { ANSWER_NS } else { 0 };
                 self.inquiry = Some(Inquiry::new(&comm.info, &late.request, late.sequence, now + answer_ns));
                 for peer in (0..comm.info.size).filter(|&peer| peer != comm.info.rank) {
                     // A rank that cannot be asked is one that did not answer.

@@ -44,6 +44,8 @@ pub struct Communication {
     /// Its node in a program.
     node: Option<Arc<CommNode>>,
     effects: [Effect; 1],
+    /// The communicator.
+    listeners: [Arc<dyn RunListener>; 1],
     spare: Arc<SpareRequests>,
 }
 
@@ -62,6 +64,16 @@ pub fn name_of(op: Op) -> &'static str {
     }
 }
 
+/// The same of reductions.
+pub fn by(reduction: Option<Reduction>) -> &'static str {
+    match reduction {
+        Some(Reduction::WEIR_COMM_PRODUCT) => " of products",
+        Some(Reduction::WEIR_COMM_MIN) => " of minima",
+        Some(Reduction::WEIR_COMM_MAX) => " of maxima",
+        _ => "",
+    }
+}
+
 impl Communication {
     pub fn new(comm: Ref<Communicator>, settings: CommSettings, device: Option<DeviceKind>) -> Arc<Communication> {
         let effect = Effect {
@@ -72,8 +84,9 @@ impl Communication {
             remedy: "add a control edge",
         };
         let name = name_of(settings.op);
-        let (nest, node) = ("".into(), None);
-        Arc::new(Communication { comm, settings, name, device, nest, node, effects: [effect], spare: Arc::default() })
+        let (nest, node, spare) = ("".into(), None, Arc::default());
+        let listeners = [Arc::clone(&comm) as Arc<dyn RunListener>];
+        Arc::new(Communication { comm, settings, name, device, nest, node, effects: [effect], listeners, spare })
     }
 
     /// The same at a place in a program. It shares the requests that are not in use.
@@ -84,6 +97,7 @@ impl Communication {
             nest: place.nest.into(),
             node: Some(Arc::new(CommNode { path: place.path.into(), number: place.number })),
             effects: self.effects.clone(),
+            listeners: self.listeners.clone(),
             spare: Arc::clone(&self.spare),
             ..*self
         })
@@ -99,6 +113,10 @@ impl Communication {
 
     pub fn effects(&self) -> &[Effect] {
         &self.effects
+    }
+
+    pub fn listeners(&self) -> &[Arc<dyn RunListener>] {
+        &self.listeners
     }
 
     pub fn comm(&self) -> &Ref<Communicator> {
@@ -186,12 +204,7 @@ impl Communication {
     pub fn label(&self, inputs: &[Desc]) -> String {
         let of = inputs.first().copied().or(self.settings.desc).map_or(String::new(), |desc| desc.text());
         let more = if inputs.len() > 1 { format!(" and {} more", inputs.len() - 1) } else { String::new() };
-        let by = match self.settings.reduction {
-            Some(Reduction::WEIR_COMM_PRODUCT) => " of products",
-            Some(Reduction::WEIR_COMM_MIN) => " of minima",
-            Some(Reduction::WEIR_COMM_MAX) => " of maxima",
-            _ => "",
-        };
+        let by = by(self.settings.reduction);
         let to = match self.settings.op {
             Op::WEIR_COMM_SEND | Op::WEIR_COMM_REDUCE => format!(" to rank {}", self.settings.peer),
             Op::WEIR_COMM_RECV | Op::WEIR_COMM_BROADCAST => format!(" from rank {}", self.settings.peer),
@@ -277,6 +290,10 @@ impl Kernel for StreamCommunication {
         [Some(self.0.comm.number()), None]
     }
 
+    fn listeners(&self) -> &[Arc<dyn RunListener>] {
+        self.0.listeners()
+    }
+
     fn is_collective(&self) -> bool {
         self.0.is_collective()
     }
@@ -353,8 +370,8 @@ impl Kernel for BeginCommunication {
         true
     }
 
-    fn listener(&self) -> Option<Arc<dyn RunListener>> {
-        Some(Arc::clone(&self.0.comm) as Arc<dyn RunListener>)
+    fn listeners(&self) -> &[Arc<dyn RunListener>] {
+        self.0.listeners()
     }
 
     fn as_any(&self) -> Option<&dyn Any> {
@@ -362,7 +379,6 @@ impl Kernel for BeginCommunication {
     }
 
     fn compute(&self, context: &KernelContext<'_>, mut outputs: Outputs<'_>) -> Result<()> {
-        let run = std::ptr::from_ref(context.stop()).addr();
         let request = self.0.request(&descs(context, 0))?;
         let inputs = (0..context.inputs().len()).map(|index| context.input(index).read_bytes());
         let (values, do_tensors_stay) = (context.values(), self.0.comm.options().do_tensors_stay);
@@ -377,7 +393,7 @@ impl Kernel for BeginCommunication {
         // the run ends before, values go to no other run, and the host has promised the rest
         // (`WEIR_COMM_TENSORS_STAY`).
         unsafe { request.fill_or_lend(inputs, [input.as_ref(), output.as_ref()], values)? };
-        self.0.comm.submit(&request, run)?;
+        self.0.comm.submit(&request, context.stop().run())?;
         let ticket = self.0.comm.tickets.give(request);
         outputs.get(0).write::<i64>()[0] = ticket as i64;
         Ok(())

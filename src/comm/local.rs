@@ -4,6 +4,7 @@
 //! together, whatever it is; if they differ, all fail. Reductions are in rank order. The last rank that comes moves the
 //! bytes of all, under the fabric's lock.
 
+use super::kernel::{by, name_of};
 use super::reduce::fold;
 use super::transport::{
     Capabilities, CommOperation, MESSAGE_BYTES, Message, Part, Token, Transport, TransportFailure, TransportInfo,
@@ -191,7 +192,7 @@ impl FabricState {
             false => (0..state.gone.len()).find(|&rank| state.gone[rank]),
         };
         if let Some(gone) = gone(self) {
-            let text = format!("rank {gone} has left");
+            let text = "it has left";
             return Err(TransportFailure { error: Error::new(Code::Unavailable, text), rank: Some(gone) });
         }
         let token = self.token();
@@ -232,8 +233,7 @@ impl FabricState {
         if std::mem::replace(&mut self.gone[rank], true) {
             return;
         }
-        let text = || format!("rank {rank} has left");
-        let failure = || TransportFailure { error: Error::new(Code::Unavailable, text()), rank: Some(rank) };
+        let failure = || TransportFailure { error: Error::new(Code::Unavailable, "it has left"), rank: Some(rank) };
         let mut failed = Vec::new();
         for (is_send, waiting) in [(true, &mut self.sends), (false, &mut self.recvs)] {
             for (&(from, to, _), posted) in waiting.iter_mut().filter(|((from, to, _), _)| [*from, *to].contains(&rank))
@@ -256,14 +256,21 @@ fn is_same(a: &CommOperation, b: &CommOperation) -> bool {
         == (b.op, b.reduction, b.dtype, b.peer, b.count, b.element_bytes)
 }
 
+/// `all_reduce of maxima, 1000 x f32`
+fn shown(operation: &CommOperation) -> String {
+    let CommOperation { op, reduction, count, peer, .. } = *operation;
+    let root = match op {
+        Op::WEIR_COMM_BROADCAST | Op::WEIR_COMM_REDUCE => format!(", root {peer}"),
+        _ => String::new(),
+    };
+    format!("{}{}, {count} x {}{root}", name_of(op), by(reduction), dtype::name(operation.dtype))
+}
+
 /// Does a collective, with the operations of all ranks, which are open.
 fn exchange(round: &[Posted]) -> Result<(), TransportFailure> {
     let first = &round[0].operation;
     if let Some(other) = round.iter().position(|posted| !is_same(&posted.operation, first)) {
-        let text = format!(
-            "rank {other} does {:?} of {} elements where rank 0 does {:?} of {}",
-            round[other].operation.op, round[other].operation.count, first.op, first.count
-        );
+        let text = format!("it does {}, and rank 0 does {}", shown(&round[other].operation), shown(first));
         return Err(TransportFailure { error: Error::new(Code::DataLoss, text), rank: Some(other) });
     }
     let operations = || round.iter().map(|posted| &posted.operation);

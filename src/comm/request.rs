@@ -280,7 +280,7 @@ impl Request {
         }
         stop.is_set().then(|| match stop.cause() {
             Some(cause) => Error::new(cause.code(), format!("the run has failed: {}", cause.message())),
-            None => Error::new(crate::base::Code::Cancelled, "the run has ended"),
+            None => Error::new(crate::base::Code::Cancelled, "the run was cancelled"),
         })
     }
 

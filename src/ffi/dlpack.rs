@@ -349,8 +349,8 @@ pub unsafe extern "C" fn weir_tensor_to_dlpack_legacy(
     guard("weir_tensor_to_dlpack_legacy", || unsafe { export(tensor, producer, consumer, flags, out_managed) })
 }
 
-/// Creates a tensor over another library's memory. Elements are float32, float16, bfloat16, int32, int8, uint8 or bool;
-/// others are refused by name. Strides must be row-major and compact, unless WEIR_DLPACK_COPY asks for a copy.
+/// Creates a tensor over another library's memory. Elements are float32, float16, bfloat16, int64, int32, int8, uint8
+/// or bool; others are refused by name. Strides must be row-major and compact, unless WEIR_DLPACK_COPY asks for a copy.
 /// Read-only memory is accepted with WEIR_DLPACK_COPY or WEIR_DLPACK_READ_ONLY. The memory must be the engine's: the
 /// host's for a CPU engine (kDLCPU, kDLCUDAHost), kDLCUDA with the engine's index for a CUDA engine, kDLExtDev for an
 /// emulated one; for the latter two WEIR_DLPACK_COPY is not implemented. The contents must be there, or ordered before

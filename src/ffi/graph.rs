@@ -134,8 +134,11 @@ pub unsafe extern "C" fn weir_graph_add_kernel(
 /// inner run, and the rules for programs with such kernels hold for the graph. Kernels that may block run on the pool
 /// that the inner program was compiled with.
 ///
+/// At most 16 programs lie inside one another: the run of each is on the stack of the run around it, and so many have
+/// room in 256 KiB.
+///
 /// Errors: INVALID_ARGUMENT (NULL, foreign value, number of inputs or outputs, a program with outputs that may be
-/// absent); ALREADY_EXISTS (name).
+/// absent); ALREADY_EXISTS (name); OUT_OF_RANGE (more programs inside one another).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_add_program(

@@ -18,12 +18,23 @@ pub(super) fn guard(function: &'static str, body: impl FnOnce() -> Result<()>) -
         if fork::hook() && cfg!(feature = "graph") {
             environment::begin();
         }
-        heap::enter()?;
+        heap::enter().or_else(enter_again)?;
         body()
     };
     let result = catch_unwind(AssertUnwindSafe(checked));
     release_ended_pools();
     if let Ok(Ok(())) = result { 0 } else { failed(function, result) }
+}
+
+/// The reserve is short: what this thread keeps of an earlier failure refuses no call.
+#[cold]
+fn enter_again(short: Error) -> Result<()> {
+    if !last_error::moves_out() {
+        return Err(short);
+    }
+    // It may be in the reserve as well.
+    drop(short);
+    heap::enter()
 }
 
 /// Once for all bodies, of which there are hundreds.

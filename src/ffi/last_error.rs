@@ -2,12 +2,16 @@
 
 use crate::abi::weir_status;
 use crate::base::Error;
+use crate::memory::heap;
 use crate::sync::Keepsake;
 use std::cell::UnsafeCell;
 use std::ffi::c_char;
 
 /// Longest message kept, with its NUL. Longer ones are cut at a character boundary and end in "...".
 const CAPACITY: usize = 1024;
+
+/// Bytes of a name besides its text, at most.
+const NAME_BYTES: usize = 64;
 
 /// A plain array, so that the thread-local needs no destructor and no allocation: it works while memory is short and
 /// while the thread is ending.
@@ -35,6 +39,17 @@ pub(super) fn set(function: &str, error: &Error) {
         last.bytes[last.len] = 0;
     });
     FAILURE.set(error.run().map(|_| error.clone()));
+}
+
+/// The allocator's reserve is short, and the failure that this thread keeps may be what is in it: moves it out, or
+/// forgets its details if there is still no memory for them. False if there is none.
+#[cold]
+pub(super) fn moves_out() -> bool {
+    let Some(failure) = FAILURE.get() else { return false };
+    let names = failure.run().map_or(0, |run| run.left_out.iter().map(|name| name.len() + NAME_BYTES).sum());
+    let copied = || heap::probe(names, "a failure").map(|()| failure.copied());
+    FAILURE.set(heap::whole(copied).ok());
+    true
 }
 
 pub(super) fn failure() -> Option<Error> {

@@ -8,7 +8,7 @@ use super::{handle, task, text, versioned};
 use crate::abi::*;
 use crate::base::{Desc, Error, Ref, Result, dtype, text as words};
 use crate::engine::Engine;
-use crate::resource::{self, DEFAULT_CONTAINER, HostObject, Resource, ResourceBody, ResourceKind};
+use crate::resource::{self, DEFAULT_CONTAINER, HostObject, Listed, Resource, ResourceBody, ResourceKind};
 use crate::sync::ambient;
 use std::any::Any;
 use std::ffi::{c_char, c_void};
@@ -269,22 +269,23 @@ pub unsafe extern "C" fn weir_resource_list(
         if capacity < all.len() {
             return Err(Error::out_of_range(format!("capacity is {capacity}, there are {} resources", all.len())));
         }
-        let values: Vec<_> = all.iter().map(|listed| info(&listed.resource, listed.references)).collect();
+        let values: Vec<_> = all.iter().map(info).collect();
         // SAFETY: the caller's array, as documented; it has room for all.
         unsafe { versioned::write_array(infos, &values, "infos") }
     })
 }
 
-fn info(resource: &Resource, references: usize) -> weir_resource_info {
+fn info(Listed { resource, references, has_name }: &Listed) -> weir_resource_info {
     let (variable, table) = (resource.variable().ok(), resource.table().ok());
-    let (container, name) = resource.place().map_or(("", ""), |place| (&place.container, &place.name));
+    let place = resource.place().filter(|_| *has_name);
+    let (container, name) = place.map_or(("", ""), |place| (&place.container, &place.name));
     let desc = variable.map(|variable| *variable.desc()).or(table.map(|table| *table.row()));
     weir_resource_info {
         struct_size: 0,
         id: resource.number(),
         kind: resource.kind().value(),
         optimistic: u32::from(variable.is_some_and(|variable| variable.is_optimistic())),
-        references: references as u64,
+        references: *references as u64,
         bytes: resource.bytes() as u64,
         rows: table.map_or(0, |table| table.len() as u64),
         container: words::fixed(container),
@@ -305,8 +306,7 @@ pub unsafe extern "C" fn weir_resource_get_info(
         // SAFETY: the caller's pointers, as documented.
         unsafe {
             let resource = handle::share(resource, "resource")?;
-            let others = Ref::strong_count(&resource) - 1 - usize::from(resource.place().is_some());
-            versioned::write(out_info, &info(&resource, others), "out_info")
+            versioned::write(out_info, &info(&Listed::of(resource)), "out_info")
         }
     })
 }

@@ -227,10 +227,10 @@ pub unsafe extern "C" fn weir_program_start(
 /// writes outputs[i * num_outputs ...]. The calling thread takes part, with helpers from the pool (run options, else
 /// the program's first engine). Runs may overlap, so no two runs may share an output. All tensors are checked before
 /// the first run begins. If the program has kernels that complete later, the calling thread begins several runs, as
-/// many as there are threads, and continues whichever run has news; helpers take part in each. The first failure is
-/// returned; active runs then end after their running kernels, and the rest is not begun. Options are those of each
-/// run; a deadline counts from the call. Inside of kernels weir_kernel_context_run_program does the same with the
-/// kernel's pool.
+/// many as there are threads, and continues whichever run has news; helpers take part in each. Runs that communicate
+/// with other ranks come one after the other, in the order of their numbers. The first failure is returned; active runs
+/// then end after their running kernels, and the rest is not begun. Options are those of each run; a deadline counts
+/// from the call. Inside of kernels weir_kernel_context_run_program does the same with the kernel's pool.
 ///
 /// Blocking: until all runs are over. Ownership: the tensors stay alive and the arrays are only read during the call;
 /// options may be NULL. Errors: those of weir_program_run, with the number of the run (FAILED_PRECONDITION for kernels

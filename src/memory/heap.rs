@@ -10,10 +10,10 @@
 //! are cut off the front and never reused one by one; when the last one is freed the array is whole again. Both steps
 //! are one compare-exchange.
 //!
-//! Blocks of one size and alignment are kept instead of freed: those of thread pools, which may come and go with each
-//! call of a host (`base::object`). A kept block counts as in use.
+//! Blocks of two sizes and alignments are kept instead of freed: those of thread pools and of the handles of runs,
+//! which may come and go with each call of a host (`base::object`). A kept block counts as in use.
 
-use crate::base::object::{KEPT_ALIGN, KEPT_SIZE};
+use crate::base::object::KEPT;
 use crate::base::{Error, Result, reserve};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
@@ -70,17 +70,21 @@ fn sum(of: impl Fn(&AllocationCounts) -> &AtomicU64) -> u64 {
     COUNTS.iter().map(|counts| of(counts).load(Relaxed)).fold(0, u64::wrapping_add)
 }
 
-/// Blocks that are kept.
-static STORE: [AtomicPtr<u8>; 16] = [const { AtomicPtr::new(ptr::null_mut()) }; 16];
+/// Blocks of one layout.
+type Store = [AtomicPtr<u8>; 32];
 
+/// Those that are kept.
+static STORES: [Store; KEPT.len()] = [const { [const { AtomicPtr::new(ptr::null_mut()) }; 32] }; KEPT.len()];
+
+/// Where blocks of this layout are kept, if they are.
 #[inline]
-fn is_kept(layout: Layout) -> bool {
-    layout.size() == KEPT_SIZE && layout.align() == KEPT_ALIGN
+fn store_of(layout: Layout) -> Option<&'static Store> {
+    KEPT.iter().position(|kept| *kept == (layout.size(), layout.align())).map(|at| &STORES[at])
 }
 
 /// A kept block, or NULL.
-fn from_store() -> *mut u8 {
-    let full = STORE.iter().filter(|place| !place.load(Relaxed).is_null());
+fn from_store(store: &Store) -> *mut u8 {
+    let full = store.iter().filter(|place| !place.load(Relaxed).is_null());
     // ORDERING: Acquire pairs with the Release in `to_store`: the last owner is done with the block.
     full.map(|place| place.swap(ptr::null_mut(), Acquire)).find(|block| !block.is_null()).unwrap_or(ptr::null_mut())
 }
@@ -88,9 +92,9 @@ fn from_store() -> *mut u8 {
 /// Stores a block; false if there is no room.
 ///
 /// # Safety
-/// A block of `System`'s, of the kept layout, which nobody uses any more.
-unsafe fn to_store(block: *mut u8) -> bool {
-    let mut empty = STORE.iter().filter(|place| place.load(Relaxed).is_null());
+/// A block of `System`'s, of the store's layout, which nobody uses any more.
+unsafe fn to_store(store: &Store, block: *mut u8) -> bool {
+    let mut empty = store.iter().filter(|place| place.load(Relaxed).is_null());
     empty.any(|place| place.compare_exchange(ptr::null_mut(), block, Release, Relaxed).is_ok())
 }
 
@@ -103,8 +107,8 @@ pub static HEAP: Heap = Heap;
 // they are freed.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if is_kept(layout) {
-            let kept = from_store();
+        if let Some(store) = store_of(layout) {
+            let kept = from_store(store);
             if !kept.is_null() {
                 return kept;
             }
@@ -128,8 +132,11 @@ unsafe impl GlobalAlloc for Heap {
     }
 
     unsafe fn dealloc(&self, data: *mut u8, layout: Layout) {
-        // SAFETY: of this layout and not of the reserve, and the caller is done with it.
-        if is_kept(layout) && !in_reserve(data) && unsafe { to_store(data) } {
+        if let Some(store) = store_of(layout)
+            && !in_reserve(data)
+            // SAFETY: of this layout and not of the reserve, and the caller is done with it.
+            && unsafe { to_store(store, data) }
+        {
             return;
         }
         counts().bytes_freed.fetch_add(layout.size() as u64, Relaxed);

@@ -70,11 +70,10 @@ pub struct ThreadPool {
     shell: Shell<dyn Job>,
 }
 
-const _: () = assert!(
-    align_of::<Object<ThreadPool>>() == object::KEPT_ALIGN
-        && align_of::<Object<ThreadPool>>() + size_of::<Object<ThreadPool>>() == object::KEPT_SIZE,
-    "object::KEPT_SIZE is not the size of a pool with its counts"
-);
+const _: () = {
+    let (size, align) = object::block::<ThreadPool>();
+    assert!(size == object::KEPT[0].0 && align == object::KEPT[0].1, "object::KEPT has not the block of a pool");
+};
 
 impl Kind for ThreadPool {
     const TAG: u32 = tag::THREADPOOL;

@@ -13,12 +13,12 @@ use weir_core::kernel::{Completion, KernelContext};
 
 const LIMIT: u64 = 30_000_000_000;
 
-fn all_reduce(builder: &mut Builder, comm: &Ref<Communicator>, name: &str, of: ValueId) -> ValueId {
+pub fn all_reduce(builder: &mut Builder, comm: &Ref<Communicator>, name: &str, of: ValueId) -> ValueId {
     builder.graph.add_kernel(name, kernel(comm, SUM), &[of], 1).unwrap().output(0)
 }
 
 /// `count` all_reduces, one behind the other, with a maximum in the place of `odd`.
-fn chain(comm: &Ref<Communicator>, count: usize, odd: Option<usize>, without: Option<usize>) -> Ref<Program> {
+pub fn chain(comm: &Ref<Communicator>, count: usize, odd: Option<usize>, without: Option<usize>) -> Ref<Program> {
     let (mut builder, values) = Builder::of("chain", 1);
     let mut value = values[0];
     for step in 0..count {
@@ -34,7 +34,7 @@ fn chain(comm: &Ref<Communicator>, count: usize, odd: Option<usize>, without: Op
     builder.compile()
 }
 
-fn message<T: std::fmt::Debug>(result: Result<T>) -> (Code, String) {
+pub fn message<T: std::fmt::Debug>(result: Result<T>) -> (Code, String) {
     let error = result.unwrap_err();
     (error.code(), error.message().to_owned())
 }

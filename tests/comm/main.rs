@@ -10,6 +10,7 @@ mod ends;
 mod lent;
 mod operations;
 mod programs;
+mod told;
 mod traced;
 
 use std::sync::Arc;
@@ -139,15 +140,23 @@ fn on_each<T: Send + 'static>(
     comms: &[Ref<Communicator>],
     f: impl Fn(usize, Ref<Communicator>) -> T + Send + Sync + 'static,
 ) -> Vec<T> {
+    on_threads(comms.to_vec(), f)
+}
+
+/// The same, with what each rank is given.
+fn on_threads<I: Send + 'static, T: Send + 'static>(
+    given: Vec<I>,
+    f: impl Fn(usize, I) -> T + Send + Sync + 'static,
+) -> Vec<T> {
     let f = Arc::new(f);
-    let threads: Vec<_> = comms
-        .iter()
+    let threads: Vec<_> = given
+        .into_iter()
         .enumerate()
-        .map(|(rank, comm)| {
-            let (f, comm) = (f.clone(), comm.clone());
+        .map(|(rank, given)| {
+            let f = f.clone();
             let (send, receive) = std::sync::mpsc::channel();
             let thread = std::thread::spawn(move || {
-                let result = f(rank, comm);
+                let result = f(rank, given);
                 let _ = send.send(result);
             });
             (thread, receive)

@@ -127,3 +127,33 @@ fn broken_graphs_are_refused_by_name_or_compute_what_they_mean_now() {
     println!("{refused} refused, {ran} ran, {compared} compared");
     assert!(refused > ran / 4 && compared > ran / 4);
 }
+
+/// An enter with another frame's name is named, or the frame that it makes of its own: not only what comes behind.
+#[test]
+fn an_enter_into_another_frame_is_named() {
+    let mut refused = 0;
+    for seed in 1..1_500 {
+        let mut random = Random::new(seed);
+        let block = program::draw(&mut random, 2, true);
+        let mut flat = lower(&block, 2, &mut random);
+        let is_enter = |node: &usize| matches!(flat.nodes[*node].kind, Kind::Enter { .. });
+        let enters: Vec<usize> = (0..flat.nodes.len()).filter(is_enter).collect();
+        if enters.is_empty() {
+            continue;
+        }
+        let enter = enters[random.below(enters.len())];
+        let Kind::Enter { frame, .. } = &mut flat.nodes[enter].kind else { continue };
+        frame.push('\'');
+        let frame = frame.clone();
+        let calls = Arc::new(AtomicI64::new(i64::MAX));
+        let options = CompileOptions { allow_absent: true, ..CompileOptions::default() };
+        let Err(error) = flat.build(true, &calls).and_then(|builder| builder.try_compile(&options)) else { continue };
+        let (text, name) = (error.message(), name(enter, &flat.nodes[enter].kind));
+        let is_named = text.contains(&format!("'{name}'")) || text.contains(&format!("'{frame}'"));
+        let is_hinted =
+            text.contains("it has no loop cond") && text.contains("all enters of a loop have one frame_name");
+        assert!(is_named || is_hinted, "seed {seed}: {text}\n{flat}");
+        refused += 1;
+    }
+    assert!(refused > 200, "{refused} refused");
+}

@@ -38,6 +38,7 @@
 #include <time.h>
 
 #include "../comm.h"
+#include "../device.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -109,7 +110,6 @@ typedef struct weir_nccl_options {
 /* One communicator. Called in one thread at a time. */
 typedef struct weir_nccl_comm {
     weir_nccl_functions nccl;
-    void *library;
     char *library_name; /* NULL = the usual one */
     void *comm;         /* NULL once it is given up */
     int device;
@@ -143,17 +143,22 @@ static inline int weir_nccl_find(void *library, const char *name, void *to) {
     return found != NULL;
 }
 
-/* Opens NCCL. On failure *out_missing says what is not there. */
-static inline int weir_nccl_load(const char *name, void **out_library, weir_nccl_functions *out,
-                                 const char **out_missing) {
-    void *const library = dlopen(name != NULL ? name : "libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-    *out_library = library;
-    *out_missing = "libnccl.so.2";
-    if (library == NULL) return 0;
+/* Opens NCCL, for good: threads of its own may be in it, also after the call that has started them. On failure `text`
+ * says what is not there. */
+static inline int weir_nccl_load(const char *name, weir_nccl_functions *out, char *text, size_t capacity) {
+    const char *const path = name != NULL ? name : "libnccl.so.2";
+    void *const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
+        const char *const why = dlerror();
+        snprintf(text, capacity, "NCCL cannot be opened as '%s': %s", path, why != NULL ? why : "no reason is known");
+        return 0;
+    }
 #define WEIR_NCCL_FIND(member, function)                                                                               \
     do {                                                                                                               \
-        *out_missing = function;                                                                                       \
-        if (!weir_nccl_find(library, function, &out->member)) return 0;                                                \
+        if (!weir_nccl_find(library, function, &out->member)) {                                                        \
+            snprintf(text, capacity, "NCCL, opened as '%s', has no %s", path, function);                               \
+            return 0;                                                                                                  \
+        }                                                                                                              \
     } while (0)
     WEIR_NCCL_FIND(get_version, "ncclGetVersion");
     WEIR_NCCL_FIND(get_unique_id, "ncclGetUniqueId");
@@ -303,7 +308,6 @@ static inline void weir_nccl_last_error(void *ctx, int32_t *out_rank, char *text
 }
 
 static inline void weir_nccl_free(weir_nccl_comm *comm) {
-    if (comm->library != NULL) dlclose(comm->library);
     free(comm->library_name);
     free(comm);
 }
@@ -421,7 +425,6 @@ static inline weir_status weir_nccl_make(const char *library, const weir_nccl_id
                                          uint64_t limit_ns, const weir_comm_vtable *host, void *host_ctx,
                                          weir_nccl_comm **out, char *text, size_t capacity) {
     weir_nccl_config config;
-    const char *missing = "";
     weir_nccl_comm *comm = (weir_nccl_comm *)calloc(1, sizeof *comm);
     weir_status status;
     if (comm == NULL) return WEIR_RESOURCE_EXHAUSTED;
@@ -433,8 +436,7 @@ static inline weir_status weir_nccl_make(const char *library, const weir_nccl_id
         }
         strcpy(comm->library_name, library);
     }
-    if (!weir_nccl_load(library, &comm->library, &comm->nccl, &missing)) {
-        snprintf(text, capacity, "NCCL has no %s", missing);
+    if (!weir_nccl_load(library, &comm->nccl, text, capacity)) {
         weir_nccl_free(comm);
         return WEIR_UNIMPLEMENTED;
     }
@@ -512,8 +514,6 @@ static inline weir_status weir_nccl_over(const char *library, const weir_comm_vt
     weir_comm_transport_info info;
     weir_nccl_functions nccl;
     weir_nccl_id id;
-    const char *missing = "";
-    void *opened = NULL;
     weir_status status;
     int result = WEIR_NCCL_SUCCESS;
     const uint64_t limit = limit_ns != 0 ? limit_ns : WEIR_NCCL_LIMIT_NS;
@@ -526,14 +526,9 @@ static inline weir_status weir_nccl_over(const char *library, const weir_comm_vt
         return status;
     }
     if (info.rank == 0) {
-        if (!weir_nccl_load(library, &opened, &nccl, &missing)) {
-            /* The others find the same. */
-            snprintf(text, capacity, "NCCL has no %s", missing);
-            if (opened != NULL) dlclose(opened);
-            return WEIR_UNIMPLEMENTED;
-        }
+        /* The others find the same. */
+        if (!weir_nccl_load(library, &nccl, text, capacity)) return WEIR_UNIMPLEMENTED;
         result = nccl.get_unique_id(&id);
-        dlclose(opened);
         if (result != WEIR_NCCL_SUCCESS) {
             snprintf(text, capacity, "ncclGetUniqueId: NCCL's result %d", result);
             return WEIR_UNAVAILABLE;
@@ -585,16 +580,21 @@ static inline weir_status weir_nccl_recover(void *ctx, void **out_ctx) {
     return weir_nccl_again(comm, made, host_ctx, out_ctx);
 }
 
-/* An id for a communicator, on one rank; the host passes it to the others. */
+/* An id for a communicator, on one rank; the host passes it to the others. The library stays open until the process
+ * ends. Errors: UNIMPLEMENTED (there is no NCCL, or an older one); UNAVAILABLE (NCCL has no id). Why, says
+ * weir_last_error_message. */
 static inline weir_status weir_nccl_id_create(const char *library, weir_nccl_id *out_id) {
     weir_nccl_functions nccl;
-    const char *missing = "";
-    void *opened = NULL;
-    const int is_loaded = weir_nccl_load(library, &opened, &nccl, &missing);
-    const int result = is_loaded ? nccl.get_unique_id(out_id) : WEIR_NCCL_SYSTEM_ERROR;
-    if (opened != NULL) dlclose(opened);
-    if (!is_loaded) return WEIR_UNIMPLEMENTED;
-    return result == WEIR_NCCL_SUCCESS ? WEIR_OK : WEIR_UNAVAILABLE;
+    char text[320];
+    weir_status status = WEIR_UNIMPLEMENTED;
+    if (weir_nccl_load(library, &nccl, text, sizeof text)) {
+        const int result = nccl.get_unique_id(out_id);
+        if (result == WEIR_NCCL_SUCCESS) return WEIR_OK;
+        snprintf(text, sizeof text, "ncclGetUniqueId: NCCL's result %d", result);
+        status = WEIR_UNAVAILABLE;
+    }
+    weir_last_error_set(status, "weir_nccl_id_create", text);
+    return status;
 }
 
 /* The functions of a transport over NCCL and their context, for weir_comm_create and weir_comm_conformance. Collective,

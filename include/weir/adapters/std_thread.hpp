@@ -43,12 +43,14 @@ public:
     /// Throws std::system_error if threads cannot be started. num_threads below 1 counts as 1.
     explicit std_thread_pool(std::int32_t num_threads, std::chrono::nanoseconds spin = std::chrono::microseconds(20))
         : num_threads_(std::max(num_threads, 1)), spin_(spin) {
-        try {
-            for (std::int32_t i = 0; i < num_threads_; i++) threads_.emplace_back([this, i] { work(i); });
-        } catch (...) {
-            end();
-            throw;
-        }
+        struct unfinished {
+            std_thread_pool *pool;
+            ~unfinished() {
+                if (pool) pool->end();
+            }
+        } starting{this};
+        for (std::int32_t i = 0; i < num_threads_; i++) threads_.emplace_back([this, i] { work(i); });
+        starting.pool = nullptr;
     }
     ~std_thread_pool() { end(); }
     std_thread_pool(const std_thread_pool &) = delete;

@@ -61,15 +61,13 @@ public:
     void parallel_for(std::int32_t n, pool_task task) {
         std::atomic<std::int32_t> next{0};
         const auto one = [&](std::int32_t) { task(next.fetch_add(1, std::memory_order_relaxed)); };
-        try {
-            arena_.execute([&] {
-                tbb::this_task_arena::isolate([&] {
-                    tbb::parallel_for(std::int32_t{0}, n, one, tbb::simple_partitioner());
-                });
-            });
-        } catch (...) { // no memory for TBB's own tasks: none of them is left, and the rest is done here
-            while (next.load(std::memory_order_relaxed) < n) one(0);
-        }
+        const auto all = [&] { tbb::parallel_for(std::int32_t{0}, n, one, tbb::simple_partitioner()); };
+        const bool done = detail::or_else(false, [&] {
+            arena_.execute([&] { tbb::this_task_arena::isolate(all); });
+            return true;
+        });
+        // No memory for TBB's own tasks: none of them is left, and the rest is done here.
+        while (!done && next.load(std::memory_order_relaxed) < n) one(0);
     }
     bool in_parallel() const noexcept { return std::find(joined.begin(), joined.end(), id_) != joined.end(); }
 

@@ -15,8 +15,8 @@ use weir_core::ffi;
 /// dimension of the indices of [`GatherNd`] and of [`ScatterMode::Nd`], which decides about ranks, is fixed.
 ///
 /// Inputs: A; B, unless there are packed `weights`; with [`bias`](Matmul::bias) bias; with [`sum`](Matmul::sum) addend.
-/// Output: C. A B of f32 that is a constant of a graph is packed by compile, once for all kernels of a program with
-/// that constant.
+/// Output: C. A B that is a constant of a graph is packed by compile, once for all kernels of a program with that
+/// constant.
 #[derive(Clone, Debug, Default)]
 pub struct Matmul {
     /// A is given as \[..., K, M\].
@@ -130,9 +130,9 @@ impl Create for MatmulInt8 {
 /// nothing is mirrored), plus the bias, plus the addend, then the activation. The sum of products and bias has the bits
 /// that a convolution without addend and activation stores.
 ///
-/// Padding of zeros is multiplied like other elements. From 32 channels and filters of a group and 7 x 7 windows on,
-/// windows of 3 x 3 without a stride are computed by Winograd's F(2 x 2, 3 x 3): an infinity or a NaN then may make NaN
-/// of elements of the output up to one away from those whose windows have it.
+/// Padding of zeros is multiplied like other elements. From 16 channels and 24 filters of a group, 1024 pairs of them,
+/// and 7 x 7 windows on, windows of 3 x 3 without a stride are computed by Winograd's F(2 x 2, 3 x 3): an infinity or a
+/// NaN then may make NaN of elements of the output up to one away from those whose windows have it.
 ///
 /// Inputs: x; weights \[O, C / groups, KW\] or \[O, C / groups, KH, KW\]; with [`bias`](Conv::bias) bias\[O\]; with
 /// [`sum`](Conv::sum) addend. Output: \[N, O, OW\] or \[N, O, OH, OW\], where OW = (W + begin + end - ((KW - 1) \*
