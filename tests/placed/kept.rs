@@ -11,6 +11,7 @@ use crate::wrapped::{Mistake, engine};
 use crate::{checked, extent, reports};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 use weir_core::base::{Ref, Result};
 use weir_core::engine::Engine;
 use weir_core::graph::{CompileOptions, Graph, Program, RunOptions};
@@ -142,7 +143,15 @@ fn a_loop_that_waits_for_nothing_does_not_fill_the_devices_queue_without_end() {
         x[0] - 1
     });
     body.engine = there.clone();
-    let next = body.op(&[x[1]], |x| x[0].wrapping_add(5));
+    // The device does nothing until the host is well ahead, however slow the host's thread is.
+    let far_ahead = Arc::clone(&most);
+    let next = body.op(&[x[1]], move |x| {
+        let patience = Instant::now();
+        while far_ahead.load(Relaxed) < 64 && patience.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        x[0].wrapping_add(5)
+    });
     let body = body.giving(&[left, next]);
     let (mut builder, x) = Builder::of("paced", 2);
     let looped = builder.graph.add_while("loop", &condition, &body, &x, &[], 1).unwrap();
