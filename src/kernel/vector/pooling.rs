@@ -1,7 +1,10 @@
 //! The greatest element, or the average, of each window of an image or signal.
 //!
-//! Determinism: an element is one chain over the taps in order. It compares, adds and divides, so its bits are the same
-//! on every instruction set. The average of a whole plane is that of sixteen chains, which are added in pairs.
+//! Determinism: an element compares, adds and divides in an order that its shape says, so its bits are the same on
+//! every instruction set. Sums are one chain over the taps, row after row, under windows that are read in place: of two
+//! or three neighbouring columns, at most two apart. Others are chains down each column, which are added from the left.
+//! A maximum is that of one chain over the taps. The average of a whole plane is that of sixteen chains, which are
+//! added in pairs.
 
 use super::isa::Isa;
 use super::site::{MatrixMut, Site};
@@ -134,6 +137,7 @@ unsafe fn greatest<W: Wide>(plane: &[f32]) -> f32 {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use super::super::pieces_tests::Cutter;
     use super::super::standalone::StandaloneCall;
     use super::super::window::EdgeMode;
     use super::*;
@@ -146,18 +150,28 @@ mod tests {
     /// The definition, window by window.
     fn reference(pooling: PoolingOp, rows: &Axis, columns: &Axis, plane: &[f32]) -> Vec<f32> {
         let windows = (0..rows.output).flat_map(|row| (0..columns.output).map(move |column| (row, column)));
+        let is_chain = [2, 3].contains(&columns.taps) && columns.stride <= 2 && rows.dilation * columns.dilation == 1;
+        let element = |at: Option<usize>, column: Option<usize>| Some(plane[at? * columns.input + column?]);
+        let column_sum = |row, column, across| {
+            let taps =
+                (0..rows.taps).filter_map(|down| element(rows.element(row, down), columns.element(column, across)));
+            taps.fold(0.0, |sum, x| sum + x)
+        };
         windows
             .map(|(row, column)| {
                 let taps = (0..rows.taps).flat_map(|down| (0..columns.taps).map(move |across| (down, across)));
-                let elements = taps.filter_map(|(down, across)| {
-                    Some(plane[rows.element(row, down)? * columns.input + columns.element(column, across)?])
-                });
+                let elements =
+                    taps.filter_map(|(down, across)| element(rows.element(row, down), columns.element(column, across)));
+                let sum = || match is_chain {
+                    true => elements.clone().fold(0.0, |sum, x| sum + x),
+                    false => {
+                        (0..columns.taps).map(|across| column_sum(row, column, across)).fold(0.0, |sum, x| sum + x)
+                    }
+                };
                 match pooling {
                     PoolingOp::WEIR_POOLING_MAX => elements.fold(f32::NEG_INFINITY, greater),
-                    PoolingOp::WEIR_POOLING_AVERAGE => elements.sum::<f32>() / (rows.taps * columns.taps) as f32,
-                    PoolingOp::WEIR_POOLING_AVERAGE_INSIDE => {
-                        elements.clone().sum::<f32>() / elements.count().max(1) as f32
-                    }
+                    PoolingOp::WEIR_POOLING_AVERAGE => sum() / (rows.taps * columns.taps) as f32,
+                    PoolingOp::WEIR_POOLING_AVERAGE_INSIDE => sum() / elements.clone().count().max(1) as f32,
                 }
             })
             .collect()
@@ -186,6 +200,23 @@ mod tests {
             (axis(17, 7, 2, 1, (3, 3)), axis(90, 6, 2, 1, (1, 2))),
             (axis(9, 4, 1, 5, (15, 15)), axis(6, 1, 1, 1, (0, 0))),
             (axis(120, 5, 1, 1, (2, 2)), axis(130, 9, 1, 1, (4, 4))),
+            // Windows that touch one another, that lie apart, and that have elements in common, with strides of one's
+            // own registers and of none; narrower and wider than a register, and wider than a piece.
+            (axis(56, 4, 4, 1, (0, 0)), axis(56, 4, 4, 1, (0, 0))),
+            (axis(14, 7, 7, 1, (0, 0)), axis(21, 7, 7, 1, (0, 0))),
+            (axis(14, 4, 2, 1, (1, 1)), axis(14, 4, 2, 1, (1, 1))),
+            (axis(40, 7, 2, 1, (3, 3)), axis(41, 7, 2, 1, (3, 3))),
+            (axis(29, 5, 3, 1, (4, 2)), axis(70, 5, 3, 1, (2, 4))),
+            (axis(33, 3, 5, 1, (2, 0)), axis(37, 2, 5, 1, (1, 0))),
+            (axis(64, 8, 8, 1, (0, 0)), axis(64, 8, 8, 1, (0, 0))),
+            (axis(31, 6, 4, 1, (5, 5)), axis(130, 9, 4, 1, (8, 8))),
+            (axis(20, 3, 2, 3, (6, 5)), axis(33, 4, 2, 2, (3, 6))),
+            (axis(20, 3, 6, 4, (8, 8)), axis(20, 5, 1, 2, (4, 4))),
+            (axis(3, 5, 2, 1, (4, 4)), axis(2, 5, 4, 1, (4, 4))),
+            (axis(2, 2, 1, 5, (5, 5)), axis(1, 3, 3, 4, (8, 8))),
+            (axis(9, 2, 2, 1, (0, 0)), axis(9000, 5, 2, 1, (2, 2))),
+            (axis(4, 3, 1, 1, (1, 1)), axis(5000, 6, 1, 1, (3, 0))),
+            (axis(9, 2, 3, 1, (1, 0)), axis(9000, 4, 3, 1, (3, 3))),
             (Axis::ONE, axis(20000, 17, 1, 1, (8, 8))),
         ];
         for (rows, columns) in shapes {
@@ -212,6 +243,16 @@ mod tests {
                             let same = got == want || got.is_nan() && want.is_nan();
                             assert!(same, "{isa:?} {pooling:?} {shape:?} {i}: {got} for {want}");
                         }
+                        // In pieces of any size and order.
+                        let bits = |floats: &[f32]| floats.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                        for seed in 1..3 {
+                            let mut again = vec![f32::NAN; want.len()];
+                            let cutter = Cutter::new(seed, shape.scratch_bytes());
+                            let out = MatrixMut::dense(&mut again, 2, want.len() / 2);
+                            compute(isa, pooling, &shape, &x, out, 1000, &cutter).unwrap();
+                            cutter.check_guards();
+                            assert_eq!(bits(&again), bits(&got), "{isa:?} {pooling:?} {shape:?}: by seed {seed}");
+                        }
                     }
                 }
             }
@@ -222,8 +263,18 @@ mod tests {
     #[test]
     fn the_greatest_zero_and_the_nan_are_those_of_the_order() {
         let chain = |most: f32, x: f32| if most.is_nan() || most > x { most } else { x };
-        for (taps, height, width) in [(2, 9, 20), (3, 9, 33), (5, 20, 20), (7, 30, 9), (9, 13, 40), (13, 13, 13)] {
-            let [rows, columns] = [height, width].map(|input| axis(input, taps, 1, 1, (taps / 2, taps / 2)));
+        for (taps, height, width, stride) in [
+            (2, 9, 20, 1),
+            (3, 9, 33, 1),
+            (5, 20, 20, 1),
+            (7, 30, 9, 1),
+            (9, 13, 40, 1),
+            (13, 13, 13, 1),
+            (4, 56, 56, 4),
+            (7, 29, 29, 2),
+            (5, 40, 50, 3),
+        ] {
+            let [rows, columns] = [height, width].map(|input| axis(input, taps, stride, 1, (taps / 2, taps / 2)));
             let shape = PoolingShape { planes: 1, rows, columns };
             let mut x: Vec<f32> = (0..height * width).map(|i| [0.0, -0.0, -1.0][i * i * 7919 % 101 % 3]).collect();
             for with_nan in [false, true] {

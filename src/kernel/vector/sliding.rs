@@ -2,12 +2,15 @@
 //! few filters in a group.
 //!
 //! A piece of the region is some rows of the output. The frequent windows are read from the image in place
-//! (`in_place`). For the others a piece copies what lies under its rows into a strip (`strip`), for the windows of a
+//! (`in_place`). Averages under others, and greatest elements under windows with strides, are taken down the rows first
+//! (`down_first`). For the rest a piece copies what lies under its rows into a strip (`strip`), for the windows of a
 //! plane (`plane`), or for greatest elements, row by row first (`separate`).
 //!
-//! Determinism: an element is one chain over the channels and taps in order, whatever the tile.
+//! Determinism: an element is one chain over the channels and taps in order, whatever the tile; down the rows first it
+//! is one chain over the columns of its window, of which each is a chain.
 
 mod combine;
+mod down_first;
 mod filters;
 mod in_place;
 mod plane;
@@ -24,6 +27,7 @@ use crate::base::Result;
 use crate::threadpool::Span;
 use combine::Combine;
 pub use combine::{Added, Greatest, Weighted};
+use down_first::{DownFirst, FoldedRows, SameInAnyOrder};
 pub use filters::Filters;
 use plane::PlaneWindows;
 use separate::SeparateWindows;
@@ -35,6 +39,8 @@ const STRIP: usize = 16 << 10;
 /// Floats of the strips of small images, which are filled together: what was just stored in pieces is not yet read as
 /// one.
 const TOGETHER: usize = 4 << 10;
+/// Floats of small planes that are looked at together.
+const LOOK: usize = 4 << 10;
 /// Divisors behind those of the columns that may be read, as a part of a register.
 const BEHIND: usize = 16;
 
@@ -92,8 +98,20 @@ impl Sliding {
     fn floats<C: Combine>(&self, strip: &Strip) -> [usize; 5] {
         let taps = self.rows.taps * self.columns.taps * size_of::<usize>() / size_of::<f32>();
         let floats = strip.floats(self.channels);
-        let folded = if C::IN_ANY_ORDER { floats } else { 0 };
-        [taps.next_multiple_of(16), strip.columns, folded, floats, (TOGETHER / floats).max(1)]
+        let mut folded = if C::IN_ANY_ORDER { floats } else { 0 };
+        if self.goes_down_first::<C>() {
+            folded = folded.max(FoldedRows::floats(&self.columns, strip.rows, strip.columns));
+        }
+        let divisors = (strip.columns + BEHIND + strip.rows).next_multiple_of(16);
+        [taps.next_multiple_of(16), divisors, folded, floats, (TOGETHER / floats).max(1)]
+    }
+
+    /// Whether elements are combined down the rows first: the order of sums depends on the shape alone.
+    fn goes_down_first<C: Combine>(&self) -> bool {
+        let strides = self.rows.stride.max(self.columns.stride);
+        let gains = C::DIVIDED || C::IN_ANY_ORDER && strides > 1;
+        let is_in_place = in_place::suits::<C>(self.channels, &self.rows, &self.columns);
+        gains && !is_in_place && down_first::suits(&self.rows, &self.columns)
     }
 
     /// The elements of a plane under the rows of a piece.
@@ -141,7 +159,7 @@ impl Sliding {
         if in_place::is_on(isa) && in_place::suits::<C>(self.channels, &self.rows, &self.columns) && are_finite {
             return self.compute_in_place::<C>(isa, x, ends, out, cost_ns, site);
         }
-        let strip = self.strip();
+        let (strip, goes_down_first) = (self.strip(), self.goes_down_first::<C>());
         let pieces = strip.pieces();
         let items = self.images * pieces;
         let [of_taps, of_divisors, of_folded, of_strip, together] = self.floats::<C>(&strip);
@@ -157,24 +175,65 @@ impl Sliding {
                 (taps, std::slice::from_raw_parts_mut(memory.add(of_taps), floats))
             };
             let (divisors, floats) = floats.split_at_mut(of_divisors);
+            let (divisors, of_rows) = divisors.split_at_mut(strip.columns + BEHIND);
             let (folded, strips) = floats.split_at_mut(of_folded);
             strip.taps(taps);
-            // The piece of an image whose columns' divisors these are, and whose padding is in the first strips.
+            // The piece of an image whose divisors these are, and whose padding is in the first strips.
             let (mut of_region, mut padded) = (usize::MAX, 0);
+            let (mut rows, mut columns) = strip.piece(0);
+            // The end of the small planes that were looked at together, and whether all are the same in any order.
+            let mut looked = (0, false);
             let mut item = claim.begin();
             while item < claim.end() {
                 // Together are pieces at one place of several images: the whole of these.
-                let items = item..(item + if pieces == 1 { together } else { 1 }).min(claim.end());
-                let (rows, columns) = strip.piece(item % pieces);
+                let many = if pieces == 1 && !goes_down_first { together } else { 1 };
+                let items = item..(item + many).min(claim.end());
+                // A division takes as long as a small plane.
+                let (image, region) = if pieces == 1 { (item, 0) } else { (item / pieces, item % pieces) };
+                if of_region != region {
+                    (of_region, padded) = (region, 0);
+                    (rows, columns) = strip.piece(region);
+                    if let Some([of_row, of_column]) = ends.divisors {
+                        of_rows[..rows.count].iter_mut().enumerate().for_each(|(i, to)| *to = of_row(rows.at(i)));
+                        divisors.iter_mut().zip(columns.clone()).for_each(|(to, column)| *to = of_column(column));
+                        // No lane without a window raises a floating-point exception.
+                        divisors[columns.len()..].fill(1.0);
+                    }
+                }
                 if rows.count == 0 {
                     item = items.end;
                     continue;
                 }
-                if of_region != item % pieces {
-                    (of_region, padded) = (item % pieces, 0);
-                    if let Some([_, of_column]) = ends.divisors {
-                        divisors.iter_mut().zip(columns.clone()).for_each(|(to, column)| *to = of_column(column));
+                let is_same = |x: &[f32]| levels::on(isa, SameInAnyOrder { x });
+                if goes_down_first && C::IN_ANY_ORDER && pieces == 1 && item >= looked.0 {
+                    let end = (item + LOOK / plane.max(1)).clamp(item + 1, claim.end());
+                    looked = (end, is_same(&x[item * plane..end * plane]));
+                }
+                let of_image = || &x[image * plane..][..plane];
+                let is_known = !C::IN_ANY_ORDER || item < looked.0 && looked.1;
+                if !C::WEIGHTS && goes_down_first && (is_known || is_same(&of_image()[self.under(rows)])) {
+                    let at = image * height * width;
+                    let windows = DownFirst {
+                        x: of_image(),
+                        down: &self.rows,
+                        across: &self.columns,
+                        rows,
+                        columns: columns.clone(),
+                        folded: folded.as_mut_ptr(),
+                        divisors: ends.divisors.map(|_| [of_rows.as_ptr(), divisors.as_ptr()]),
+                        out: out.data().wrapping_add(at + rows.at(0) * width + columns.start),
+                        out_step: rows.apart * width,
+                    };
+                    // SAFETY: the level is supported, the shape suits, and there is as much memory as `floats` says;
+                    // these elements of the output are claimed.
+                    unsafe { windows.compute::<C::OfNumbers>(isa) };
+                    for (from, len) in rows.runs(columns.clone(), width) {
+                        // SAFETY: they are, and were written.
+                        let run = unsafe { std::slice::from_raw_parts_mut(out.data().add(at + from), len) };
+                        (ends.finish)(at + from, run);
                     }
+                    item = items.end;
+                    continue;
                 }
                 for (i, (item, strips)) in items.clone().zip(strips.chunks_exact_mut(of_strip)).enumerate() {
                     let image = item / pieces;
