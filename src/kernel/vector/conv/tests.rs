@@ -325,7 +325,7 @@ fn with_few_filters() {
 
 #[test]
 fn depthwise_in_place() {
-    for (taps, stride) in [(3, 1), (3, 2), (5, 1), (5, 2), (7, 1)] {
+    for (taps, stride) in [(3, 1), (3, 2), (5, 1), (5, 2), (7, 1), (7, 2)] {
         for (height, width, padding) in [
             (7, 7, (taps / 2, taps / 2)),
             (14, 15, (1, 1)),
@@ -352,8 +352,29 @@ fn depthwise_in_place() {
 }
 
 #[test]
+fn depthwise_in_place_with_taps_apart() {
+    for (taps, dilations) in [(3, (2, 2)), (3, (5, 1)), (3, (1, 4)), (5, (2, 2)), (5, (3, 7)), (7, (2, 2)), (7, (1, 3))]
+    {
+        for (height, width) in [(7, 7), (14, 14), (2, 16), (20, 41), (33, 90)] {
+            let axis = |input: usize, dilation: usize| {
+                let reach = (taps - 1) * dilation;
+                axis(input, taps, 1, dilation, (reach / 2, reach - reach / 3))
+            };
+            for (images, groups, filters) in [(2, 3, 1), (1, 2, 2)] {
+                let (rows, columns) = (axis(height, dilations.0), axis(width, dilations.1));
+                let activation = Activation::RELU;
+                check(
+                    &ConvShape { images, groups, channels: 1, filters, rows, columns, activation },
+                    ConvAlgorithm::Few,
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn depthwise_over_rows_that_windows_share() {
-    for (down, across, dilation) in [(7, 7, 2), (3, 3, 2), (9, 9, 1), (4, 1, 1), (6, 11, 3), (15, 3, 1), (5, 4, 1)] {
+    for (down, across, dilation) in [(7, 5, 2), (6, 6, 2), (9, 9, 1), (4, 1, 1), (6, 11, 3), (15, 3, 1), (5, 4, 1)] {
         for (height, width, edge) in [
             (7, 7, EdgeMode::Zero),
             (14, 14, EdgeMode::Zero),
@@ -380,8 +401,18 @@ fn depthwise_over_rows_that_windows_share() {
 /// Padding is zeros that are multiplied, also if a weight makes NaN of them.
 #[test]
 fn depthwise_with_weights_that_are_not_finite() {
-    for (taps, stride, width) in [(3, 1, 14), (3, 2, 41), (5, 1, 7), (5, 2, 60), (7, 1, 7), (7, 1, 28), (9, 1, 20)] {
-        let axis = |input| axis(input, taps, stride, 1, (taps / 2, taps / 2));
+    for (taps, stride, dilation, width) in [
+        (3, 1, 1, 14),
+        (3, 2, 1, 41),
+        (5, 1, 1, 7),
+        (5, 2, 1, 60),
+        (7, 1, 1, 7),
+        (7, 1, 1, 28),
+        (7, 2, 1, 40),
+        (9, 1, 1, 20),
+        (3, 1, 3, 18),
+    ] {
+        let axis = |input| axis(input, taps, stride, dilation, (taps / 2 * dilation, taps / 2 * dilation));
         let (rows, columns, activation) = (axis(9), axis(width), Activation::NONE);
         let conv = ConvShape { images: 1, groups: 2, channels: 1, filters: 1, rows, columns, activation };
         assert_eq!(conv.way(), ConvAlgorithm::Few);

@@ -1,11 +1,15 @@
-//! Windows that are read from the image in place: without gaps between their taps, in an image that is padded with a
-//! value. Elements beyond the image are put in where others are loaded. Rows beyond it are skipped, which no finite
-//! weight could tell from zeros.
+//! Windows that are read from the image in place, in an image that is padded with a value. Elements beyond the image
+//! are put in where others are loaded. Rows beyond it are skipped, which no finite weight could tell from zeros.
+//!
+//! Taps may be apart if windows are not. Rows of windows that are as far apart as the taps share rows of elements, as
+//! neighbours do otherwise: these are computed together.
+//!
+//! Shapes that are rare have the tiles of AVX2 on all levels above it.
 
 use super::combine::Combine;
 use super::filters::Filters;
 use super::rows::{ROWS, TilePlace, WindowPlane};
-use super::source::{Lines, WindowSource, has_edge};
+use super::source::{APART, Lines, WindowSource, has_edge};
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::lanes::Vector;
 #[cfg(target_arch = "x86_64")]
@@ -26,10 +30,12 @@ pub fn is_on(isa: Isa) -> bool {
 
 /// Whether there are tiles for these windows.
 pub fn suits<C: Combine>(channels: usize, rows: &Axis, columns: &Axis) -> bool {
-    let in_place = |axis: &Axis| axis.dilation == 1 && axis.edge == EdgeMode::Zero;
+    let has_apart = matches!((columns.taps, columns.stride), (3 | 5, 1)) && rows.stride == 1;
+    let may_be_apart = has_apart && C::WEIGHTS && channels == 1;
+    let in_place = |axis: &Axis| (axis.dilation == 1 || may_be_apart) && axis.edge == EdgeMode::Zero;
     let is_square = (rows.taps, rows.stride) == (columns.taps, columns.stride);
     let is_there = match (columns.taps, columns.stride) {
-        (7, 1) if C::WEIGHTS && channels == 1 => is_square,
+        (7, 1 | 2) if C::WEIGHTS && channels == 1 => is_square,
         (5, 1) if C::IN_ANY_ORDER => channels == 1 && is_square,
         (3 | 5, 1 | 2) if C::WEIGHTS && channels == 1 => rows.taps == columns.taps && rows.stride <= 2,
         (3 | 5, 1 | 2) if C::WEIGHTS => is_square && rows.output >= ROWS,
@@ -53,6 +59,21 @@ impl LevelLoop for AreFinite<'_> {
         let magnitude = |x: &f32| (x.to_bits() & !(1 << 31)) as i32;
         self.x.iter().fold(0, |most: i32, x| most.max(magnitude(x))) < f32::INFINITY.to_bits() as i32
     }
+}
+
+/// Rows of windows of each of some planes, so far apart that they share rows of elements, and these.
+#[derive(Clone, Copy)]
+struct SharedRows {
+    count: usize,
+    /// The first element of these, in its plane, and of the results.
+    x: usize,
+    out: usize,
+    /// As of `Lines`.
+    before: usize,
+    lines: usize,
+    pitch: usize,
+    /// Floats from one row of windows to the next.
+    out_step: usize,
 }
 
 /// Planes of windows over images.
@@ -83,11 +104,34 @@ impl ImageWindows<'_> {
     pub unsafe fn compute<C: Combine>(&self, isa: Isa, planes: Range<usize>, rows: Range<usize>) {
         // SAFETY: as demanded of the caller.
         unsafe {
-            if C::IN_ANY_ORDER && levels::on(isa, AreFinite { x: self.under(&planes, &rows) }) {
-                self.of_shape::<C::OfNumbers>(isa, planes, rows);
-            } else {
-                self.of_shape::<C>(isa, planes, rows);
+            let are_numbers = C::IN_ANY_ORDER && levels::on(isa, AreFinite { x: self.under(&planes, &rows) });
+            for first in rows.clone().take(self.down.dilation) {
+                let rows = self.shared_rows(first, rows.end);
+                if are_numbers {
+                    self.of_shape::<C::OfNumbers>(isa, planes.clone(), &rows);
+                } else {
+                    self.of_shape::<C>(isa, planes.clone(), &rows);
+                }
             }
+        }
+    }
+
+    /// The rows from `first` on that share rows of elements with it.
+    fn shared_rows(&self, first: usize, end: usize) -> SharedRows {
+        let Axis { input, stride, dilation: apart, before, .. } = *self.down;
+        let (pitch, out_step) = (self.across.input, self.across.output);
+        // The place in the padded image, and how many of the rows of elements from there on lie before the image.
+        let place = first * stride;
+        let beyond = before.saturating_sub(place).div_ceil(apart);
+        let line = (place + beyond * apart - before).min(input);
+        SharedRows {
+            count: (end - first).div_ceil(apart),
+            x: line * pitch,
+            out: first * out_step,
+            before: beyond,
+            lines: (input - line).div_ceil(apart),
+            pitch: apart * pitch,
+            out_step: apart * out_step,
         }
     }
 
@@ -100,12 +144,15 @@ impl ImageWindows<'_> {
         &self.x[begin.min(end)..end]
     }
 
-    unsafe fn of_shape<C: Combine>(&self, isa: Isa, planes: Range<usize>, rows: Range<usize>) {
+    unsafe fn of_shape<C: Combine>(&self, isa: Isa, planes: Range<usize>, rows: &SharedRows) {
         let (taps, down, across) = (self.across.taps, self.down.stride, self.across.stride);
         // SAFETY: as demanded of the caller.
         unsafe {
             match (taps, down, across) {
-                (7, ..) if C::WEIGHTS => self.on_level::<C, 7, 1, 1>(isa, planes, rows),
+                (3, ..) if C::WEIGHTS && self.across.dilation > 1 => self.on_avx2::<C, 3, 1, APART>(planes, rows),
+                (5, ..) if C::WEIGHTS && self.across.dilation > 1 => self.on_avx2::<C, 5, 1, APART>(planes, rows),
+                (7, 1, _) if C::WEIGHTS => self.on_level::<C, 7, 1, 1>(isa, planes, rows),
+                (7, ..) if C::WEIGHTS => self.on_avx2::<C, 7, 2, 2>(planes, rows),
                 (5, 1, 1) if C::WEIGHTS || C::IN_ANY_ORDER => self.on_level::<C, 5, 1, 1>(isa, planes, rows),
                 (5, 1, _) if C::WEIGHTS => self.on_level::<C, 5, 1, 2>(isa, planes, rows),
                 (5, _, 1) if C::WEIGHTS => self.on_level::<C, 5, 2, 1>(isa, planes, rows),
@@ -129,7 +176,7 @@ impl ImageWindows<'_> {
         &self,
         isa: Isa,
         planes: Range<usize>,
-        rows: Range<usize>,
+        rows: &SharedRows,
     ) {
         // SAFETY: as demanded of the caller.
         unsafe {
@@ -146,12 +193,27 @@ impl ImageWindows<'_> {
         }
     }
 
+    /// For rare shapes.
+    unsafe fn on_avx2<C: Combine, const TAPS: usize, const DOWN: usize, const STRIDE: usize>(
+        &self,
+        planes: Range<usize>,
+        rows: &SharedRows,
+    ) {
+        // SAFETY: as demanded of the caller.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            self.avx2::<C, TAPS, DOWN, STRIDE>(planes, rows);
+            #[cfg(not(target_arch = "x86_64"))]
+            self.tiles::<crate::kernel::vector::lanes::Baseline, C, TAPS, DOWN, STRIDE>(planes, rows);
+        }
+    }
+
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f")]
     unsafe fn avx512<C: Combine, const TAPS: usize, const DOWN: usize, const STRIDE: usize>(
         &self,
         planes: Range<usize>,
-        rows: Range<usize>,
+        rows: &SharedRows,
     ) {
         // SAFETY: as demanded of the caller.
         unsafe { self.tiles::<std::arch::x86_64::__m512, C, TAPS, DOWN, STRIDE>(planes, rows) }
@@ -162,7 +224,7 @@ impl ImageWindows<'_> {
     unsafe fn avx2<C: Combine, const TAPS: usize, const DOWN: usize, const STRIDE: usize>(
         &self,
         planes: Range<usize>,
-        rows: Range<usize>,
+        rows: &SharedRows,
     ) {
         // SAFETY: as demanded of the caller.
         unsafe { self.tiles::<std::arch::x86_64::__m256, C, TAPS, DOWN, STRIDE>(planes, rows) }
@@ -173,52 +235,54 @@ impl ImageWindows<'_> {
     unsafe fn tiles<V: Vector, C: Combine, const TAPS: usize, const DOWN: usize, const STRIDE: usize>(
         &self,
         planes: Range<usize>,
-        rows: Range<usize>,
+        rows: &SharedRows,
     ) {
         let columns = self.across.output;
+        let row = (columns, rows.out_step == columns);
         // SAFETY: as demanded of the caller.
         unsafe {
             #[cfg(target_arch = "x86_64")]
             if V::LANES == 16 && columns <= HALF {
-                return self.half::<C, TAPS, DOWN, STRIDE>(planes, &TilePlace::new::<Ymm>(rows, 0, columns));
+                let at = TilePlace::new::<Ymm>(rows.count, 0, row);
+                return self.half::<C, TAPS, DOWN, STRIDE>(planes, rows, &at);
             }
             if columns <= V::LANES {
                 let source = WindowSource::<V, TAPS, STRIDE, true>::new(self.across, 0);
-                let at = TilePlace::new::<V>(rows, 0, columns);
+                let at = TilePlace::new::<V>(rows.count, 0, row);
                 for plane in planes {
-                    self.tile::<_, C, TAPS, DOWN, STRIDE, true>(&source, plane, &at);
+                    self.tile::<_, C, TAPS, DOWN, STRIDE, true>(&source, &self.of_plane(plane, rows), &at);
                 }
                 return;
             }
             // More would not leave registers enough.
             let are_few = TAPS == 3 || TAPS == 5 && (V::LANES == 8 || C::IN_ANY_ORDER);
             let has_two = DOWN > 0 && self.channels == 1 && are_few;
-            for plane in planes {
+            for number in planes {
+                let plane = self.of_plane(number, rows);
                 let mut column = 0;
                 while column < columns {
                     let left = columns - column;
                     if TAPS == 7 && V::LANES == 16 && left > V::LANES {
                         let both = [column, (column + V::LANES).min(columns - V::LANES)];
                         let sources = both.map(|column| WindowSource::new(self.across, column));
-                        let at = TilePlace::new::<V>(rows.clone(), column, columns);
-                        self.of_plane(plane).stream::<V, C, TAPS, 1, STRIDE, true, 2>(&sources, &at);
+                        let at = TilePlace::new::<V>(rows.count, column, row);
+                        plane.stream::<V, C, TAPS, DOWN, STRIDE, true, 2>(&sources, &at);
                         column += 2 * V::LANES;
                         continue;
                     }
                     // The last register computes some windows once more.
                     #[cfg(target_arch = "x86_64")]
                     if V::LANES == 16 && left <= HALF {
-                        let at = TilePlace::new::<Ymm>(rows.clone(), columns - HALF, columns);
-                        self.half::<C, TAPS, DOWN, STRIDE>(plane..plane + 1, &at);
+                        let at = TilePlace::new::<Ymm>(rows.count, columns - HALF, row);
+                        self.half::<C, TAPS, DOWN, STRIDE>(number..number + 1, rows, &at);
                         break;
                     }
-                    let at = TilePlace::new::<V>(rows.clone(), column.min(columns - V::LANES), columns);
+                    let at = TilePlace::new::<V>(rows.count, column.min(columns - V::LANES), row);
                     let edge = has_edge::<V>(self.across, at.column);
                     if has_two && left >= 2 * V::LANES && !edge && !has_edge::<V>(self.across, at.column + V::LANES) {
                         let source = WindowSource::<V, TAPS, STRIDE, false>::new(self.across, at.column);
                         let next = WindowSource::new(self.across, at.column + V::LANES);
                         let sources = [source, next];
-                        let plane = self.of_plane(plane);
                         if DOWN == 1 {
                             plane.stream::<V, C, TAPS, 1, STRIDE, false, 2>(&sources, &at);
                         } else if C::IN_ANY_ORDER && (TAPS, STRIDE) == (3, 2) {
@@ -230,12 +294,12 @@ impl ImageWindows<'_> {
                         continue;
                     }
                     // Masks are hidden behind so many products.
-                    if edge || TAPS == 7 && V::LANES == 16 {
+                    if edge || TAPS == 7 && (V::LANES == 16 || DOWN == 2) {
                         let source = WindowSource::<V, TAPS, STRIDE, true>::new(self.across, at.column);
-                        self.tile::<_, C, TAPS, DOWN, STRIDE, true>(&source, plane, &at);
+                        self.tile::<_, C, TAPS, DOWN, STRIDE, true>(&source, &plane, &at);
                     } else {
                         let source = WindowSource::<V, TAPS, STRIDE, false>::new(self.across, at.column);
-                        self.tile::<_, C, TAPS, DOWN, STRIDE, false>(&source, plane, &at);
+                        self.tile::<_, C, TAPS, DOWN, STRIDE, false>(&source, &plane, &at);
                     }
                     column += V::LANES;
                 }
@@ -249,13 +313,14 @@ impl ImageWindows<'_> {
     unsafe fn half<C: Combine, const TAPS: usize, const DOWN: usize, const STRIDE: usize>(
         &self,
         planes: Range<usize>,
+        rows: &SharedRows,
         at: &TilePlace,
     ) {
         // SAFETY: as demanded of the caller.
         unsafe {
             let source = WindowSource::<Ymm, TAPS, STRIDE, true>::new(self.across, at.column);
             for plane in planes {
-                self.tile::<_, C, TAPS, DOWN, STRIDE, true>(&source, plane, at);
+                self.tile::<_, C, TAPS, DOWN, STRIDE, true>(&source, &self.of_plane(plane, rows), at);
             }
         }
     }
@@ -271,10 +336,9 @@ impl ImageWindows<'_> {
     >(
         &self,
         source: &WindowSource<V, TAPS, STRIDE, EDGE>,
-        plane: usize,
+        plane: &WindowPlane,
         at: &TilePlace,
     ) {
-        let plane = self.of_plane(plane);
         // SAFETY: as demanded of the caller.
         unsafe {
             if C::WEIGHTS && DOWN == STRIDE && self.channels != 1 {
@@ -292,15 +356,17 @@ impl ImageWindows<'_> {
     }
 
     #[inline(always)]
-    fn of_plane(&self, plane: usize) -> WindowPlane {
+    fn of_plane(&self, plane: usize, rows: &SharedRows) -> WindowPlane {
         let image = if self.planes == 1 { plane } else { plane / self.planes };
         let (weights, first) = self.filters.of(plane);
         WindowPlane {
             lines: Lines {
-                x: self.x[image * self.channels * self.plane..][..self.channels * self.plane].as_ptr(),
-                before: self.down.before,
-                count: self.down.input,
-                pitch: self.across.input,
+                x: self.x[image * self.channels * self.plane..][..self.channels * self.plane]
+                    .as_ptr()
+                    .wrapping_add(rows.x),
+                before: rows.before,
+                count: rows.lines,
+                pitch: rows.pitch,
             },
             plane: self.plane,
             channels: self.channels,
@@ -308,8 +374,9 @@ impl ImageWindows<'_> {
             first,
             divisors: self.divisors,
             bounds: self.bounds,
-            out: self.out.wrapping_add(plane * self.down.output * self.across.output),
+            out: self.out.wrapping_add(plane * self.down.output * self.across.output + rows.out),
             columns: self.across.output,
+            out_step: rows.out_step,
         }
     }
 }

@@ -26,6 +26,8 @@ pub struct WindowPlane {
     pub bounds: Option<[f32; 2]>,
     pub out: *mut f32,
     pub columns: usize,
+    /// Floats from one row of windows to the next.
+    pub out_step: usize,
 }
 
 /// The place of a tile.
@@ -38,10 +40,11 @@ pub struct TilePlace {
 }
 
 impl TilePlace {
-    /// A tile in rows of so many columns.
-    pub fn new<V: Vector>(rows: Range<usize>, column: usize, columns: usize) -> Self {
+    /// A tile in so many rows of so many columns, which follow one another if they are dense.
+    pub fn new<V: Vector>(rows: usize, column: usize, (columns, are_dense): (usize, bool)) -> Self {
         let cut = if columns < V::LANES { V::LANES.div_ceil(columns) - 1 } else { 0 };
-        TilePlace { whole: rows.end.saturating_sub(cut), rows, column }
+        let whole = if cut == 0 || are_dense { rows.saturating_sub(cut) } else { 0 };
+        TilePlace { whole, rows: 0..rows, column }
     }
 }
 
@@ -61,7 +64,7 @@ impl WindowPlane {
             {
                 result = within(result, bounds);
             }
-            let out = self.out.add(row * self.columns + column);
+            let out = self.out.add(row * self.out_step + column);
             if row < at.whole {
                 result.store(out);
             } else {

@@ -7,6 +7,9 @@
 use crate::kernel::vector::lanes::Vector;
 use crate::kernel::vector::window::Axis;
 
+/// In place of a stride: windows are one element apart, and taps any number.
+pub const APART: usize = 0;
+
 /// The rows of elements of a channel.
 #[derive(Clone, Copy)]
 pub struct Lines {
@@ -34,15 +37,17 @@ pub struct WindowSource<V: Vector, const TAPS: usize, const STRIDE: usize, const
     begin: isize,
     /// The lanes with elements, by taps and registers.
     inside: [[V::Mask; 2]; TAPS],
-    /// Elements of a row.
+    /// Elements of a row, and from one tap to the next, if these are `APART`.
     input: usize,
+    apart: usize,
 }
 
 /// Whether a register of windows reads elements beyond the ends of a row.
 #[inline(always)]
 pub fn has_edge<V: Vector>(across: &Axis, column: usize) -> bool {
     let (at, before) = (column * across.stride, across.before);
-    at < before || at - before + across.taps - across.stride + across.stride * V::LANES > across.input
+    let span = (across.taps - 1) * across.dilation + 1;
+    at < before || at - before + span - across.stride + across.stride * V::LANES > across.input
 }
 
 impl<V: Vector, const TAPS: usize, const STRIDE: usize, const EDGE: bool> WindowSource<V, TAPS, STRIDE, EDGE> {
@@ -50,20 +55,21 @@ impl<V: Vector, const TAPS: usize, const STRIDE: usize, const EDGE: bool> Window
     /// The processor has the instructions of V.
     #[inline(always)]
     pub unsafe fn new(across: &Axis, column: usize) -> Self {
-        let begin = (column * STRIDE).wrapping_sub(across.before) as isize;
+        let stride = if STRIDE == APART { 1 } else { STRIDE };
+        let begin = (column * stride).wrapping_sub(across.before) as isize;
         let lane = |element: usize, at: isize| (element as isize - at).clamp(0, V::LANES as isize) as usize;
         // SAFETY: as demanded of the caller.
         unsafe {
             let mut inside = [[V::lanes(0, 0); 2]; TAPS];
             if EDGE {
                 for (tap, inside) in inside.iter_mut().enumerate() {
-                    for (half, inside) in inside.iter_mut().enumerate().take(STRIDE) {
-                        let at = begin + (tap + half * V::LANES) as isize;
+                    for (half, inside) in inside.iter_mut().enumerate().take(stride) {
+                        let at = begin + (tap * across.dilation + half * V::LANES) as isize;
                         *inside = V::lanes(lane(0, at), lane(across.input, at));
                     }
                 }
             }
-            WindowSource { column, begin, inside, input: across.input }
+            WindowSource { column, begin, inside, input: across.input, apart: across.dilation }
         }
     }
 
@@ -73,7 +79,8 @@ impl<V: Vector, const TAPS: usize, const STRIDE: usize, const EDGE: bool> Window
     /// The processor has the instructions of V; `line` is a row of elements.
     #[inline(always)]
     unsafe fn load(&self, line: *const f32, tap: usize, half: usize, beyond: f32) -> V {
-        let from = line.wrapping_offset(self.begin).wrapping_add(tap + half * V::LANES);
+        let apart = if STRIDE == APART { self.apart } else { 1 };
+        let from = line.wrapping_offset(self.begin).wrapping_add(tap * apart + half * V::LANES);
         // SAFETY: as demanded of the caller.
         unsafe { if EDGE { V::load_lanes(from, self.inside[tap][half], beyond) } else { V::load(from) } }
     }
@@ -97,7 +104,7 @@ impl<V: Vector, const TAPS: usize, const STRIDE: usize, const EDGE: bool> Window
     pub unsafe fn under(&self, line: *const f32, beyond: f32) -> [V; TAPS] {
         // SAFETY: as demanded of the caller.
         unsafe {
-            if STRIDE == 1 {
+            if STRIDE == 1 || STRIDE == APART {
                 let mut x = [V::splat(beyond); TAPS];
                 for (tap, x) in x.iter_mut().enumerate() {
                     *x = self.load(line, tap, 0, beyond);
@@ -123,7 +130,12 @@ impl<V: Vector, const TAPS: usize, const STRIDE: usize, const EDGE: bool> Window
             }
             if TAPS > 3 {
                 let behind = TAPS % 2 + 2 * V::LANES;
-                run.last = [self.element(line, behind, beyond), self.element(line, behind + 1, beyond)];
+                run.last[0] = self.element(line, behind, beyond);
+                run.last[1] = self.element(line, behind + 1, beyond);
+                if TAPS > 5 {
+                    run.last[2] = self.element(line, behind + 2, beyond);
+                    run.last[3] = self.element(line, behind + 3, beyond);
+                }
             }
             run
         }
@@ -158,7 +170,7 @@ impl<V: Vector, const TAPS: usize, const STRIDE: usize, const EDGE: bool> Window
 pub struct ElementRun<V: Vector, const TAPS: usize> {
     pub registers: [V; 2],
     pub first: f32,
-    last: [f32; 2],
+    last: [f32; 4],
 }
 
 impl<V: Vector, const TAPS: usize> ElementRun<V, TAPS> {
@@ -169,7 +181,7 @@ impl<V: Vector, const TAPS: usize> ElementRun<V, TAPS> {
     #[inline(always)]
     pub unsafe fn splat(beyond: f32) -> Self {
         // SAFETY: as demanded of the caller.
-        ElementRun { registers: unsafe { [V::splat(beyond); 2] }, first: beyond, last: [beyond; 2] }
+        ElementRun { registers: unsafe { [V::splat(beyond); 2] }, first: beyond, last: [beyond; 4] }
     }
 
     /// By taps.
@@ -190,6 +202,10 @@ impl<V: Vector, const TAPS: usize> ElementRun<V, TAPS> {
             if TAPS > 3 {
                 x[3] = evens.before(self.last[0]);
                 x[4] = odds.before(self.last[1]);
+            }
+            if TAPS > 5 {
+                x[5] = x[3].before(self.last[2]);
+                x[6] = x[4].before(self.last[3]);
             }
             x
         }
