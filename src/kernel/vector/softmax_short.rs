@@ -6,7 +6,7 @@
 use super::lanes::Vector;
 use super::movement::TileTranspose;
 use super::reduce::{SideBySide, Sum};
-use super::softmax_terms::{exp_of_difference, logarithm, scale};
+use super::softmax_terms::{Shift, logarithm, scale};
 use super::wide::{LANES as ROWS, Wide};
 
 /// Elements of the longest row.
@@ -42,8 +42,9 @@ pub unsafe fn rows<V: Vector, W: Wide, const LOG: bool>(
                     most = V::load(x.as_ptr().add(at)).max(most);
                 }
                 most.store(greatest.as_mut_ptr().add(at));
+                let shift = Shift::of(most);
                 for (x, y) in of_x.iter().zip(&mut of_y.numbers).take(len) {
-                    exp_of_difference(V::load(x.as_ptr().add(at)), most).store(y.as_mut_ptr().add(at));
+                    shift.exponential(V::load(x.as_ptr().add(at))).store(y.as_mut_ptr().add(at));
                 }
             }
         }
