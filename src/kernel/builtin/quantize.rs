@@ -108,6 +108,36 @@ impl Builtin<Quantize> {
     }
 }
 
+impl Builtin<Quantize> {
+    /// As `run`, for parameters that serve long runs of elements.
+    fn runs<T: Stored, U: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        let (isa, output, x) = (Isa::best(), outputs.only(), context.input(0).read::<T>());
+        let channels = self.channels(context)?;
+        let span = Span { items: elements(output.desc()), cost_ns: ELEMENT_NS, grain: GRAIN, ..Span::default() };
+        context.parallel_into(&span, output.shards::<U>(1), |y, claim| {
+            let (mut from, mut rest) = (claim.begin(), y);
+            while !rest.is_empty() {
+                let left = channels.inner - from % channels.inner;
+                let (y, behind) = rest.split_at_mut(left.min(rest.len()));
+                let (mut scale, mut zero) = ([0.0], [0.0]);
+                channels.fill(isa, from, &mut scale, &mut zero);
+                let (x, by) = (&x[from..from + y.len()], (scale[0], zero[0]));
+                match self.dequantize {
+                    false => affine::quantize_by(isa, x, y, by),
+                    true => affine::dequantize_by(isa, x, y, by),
+                }
+                (from, rest) = (from + y.len(), behind);
+            }
+            Ok(())
+        })
+    }
+
+    /// Whether they do.
+    fn has_runs(&self, context: &KernelContext<'_>) -> Result<bool> {
+        Ok(self.channels(context)?.inner >= SHORT)
+    }
+}
+
 impl BuiltinOperation for Builtin<Quantize> {
     fn cost_ns(&self, inputs: &[Desc], _output: &Desc) -> u64 {
         ((elements(&inputs[0]) as f32 * ELEMENT_NS) as u64).max(LEAST_NS)
@@ -115,6 +145,15 @@ impl BuiltinOperation for Builtin<Quantize> {
 
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let bytes = context.input(0);
+        if elements(bytes.desc()) > 0 && self.has_runs(context)? {
+            match (bytes.desc().dtype, self.dtype) {
+                (dtype::F32, dtype::U8) if !self.dequantize => return self.runs::<f32, u8>(context, outputs),
+                (dtype::F32, dtype::S8) if !self.dequantize => return self.runs::<f32, i8>(context, outputs),
+                (dtype::U8, dtype::F32) if self.dequantize => return self.runs::<u8, f32>(context, outputs),
+                (dtype::S8, dtype::F32) if self.dequantize => return self.runs::<i8, f32>(context, outputs),
+                _ => {}
+            }
+        }
         let x = match bytes.desc().dtype {
             dtype::F32 => Numbers::floats::<f32>(bytes),
             dtype::F16 => Numbers::floats::<F16>(bytes),

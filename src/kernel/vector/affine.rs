@@ -1,6 +1,9 @@
 //! Scales and zero points, on blocks of floats in the L1 cache. All levels give the same bits: none fuses an operation
 //! that another one rounds twice.
 
+#[cfg(target_arch = "x86_64")]
+use super::convert::Converting;
+use super::convert::Stored;
 use super::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::Vector;
@@ -31,6 +34,16 @@ pub fn dequantize(isa: Isa, x: &mut [f32], scale: &[f32], zero: &[f32]) {
     map(isa, &Dequantize, x, scale, zero);
 }
 
+/// y = round(x / scale) + zero, of slices of the same length, in one pass.
+pub fn quantize_by<T: Stored, U: Stored>(isa: Isa, x: &[T], y: &mut [U], (scale, zero): (f32, f32)) {
+    between(isa, &QuantizeBy(scale, zero), x, y);
+}
+
+/// y = (x - zero) scale, of slices of the same length, in one pass.
+pub fn dequantize_by<T: Stored, U: Stored>(isa: Isa, x: &[T], y: &mut [U], (scale, zero): (f32, f32)) {
+    between(isa, &DequantizeBy(scale, zero), x, y);
+}
+
 trait Formula {
     /// Whether it uses a and b.
     const THREE: bool = true;
@@ -46,6 +59,8 @@ struct Nearest;
 struct Floor;
 struct Quantize;
 struct Dequantize;
+struct QuantizeBy(f32, f32);
+struct DequantizeBy(f32, f32);
 
 impl Formula for ScaleShift {
     const THREE: bool = false;
@@ -88,6 +103,22 @@ impl Formula for Dequantize {
         unsafe { x.sub(zero).mul(scale) }
     }
 }
+
+macro_rules! formulas_of_numbers {
+    ($($name:ident: $formula:ident),*) => {$(
+        impl Formula for $name {
+            const THREE: bool = false;
+
+            #[inline(always)]
+            unsafe fn of<N: Real>(&self, x: N, _: N, _: N) -> N {
+                // SAFETY: as demanded of the caller.
+                unsafe { $formula.of(x, N::splat(self.0), N::splat(self.1)) }
+            }
+        }
+    )*};
+}
+
+formulas_of_numbers!(QuantizeBy: Quantize, DequantizeBy: Dequantize);
 
 fn map<F: Formula>(isa: Isa, f: &F, x: &mut [f32], a: &[f32], b: &[f32]) {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
@@ -152,6 +183,60 @@ fn rest<F: Formula>(f: &F, x: &mut [f32], a: &[f32], b: &[f32], begin: usize) {
     }
 }
 
+/// y = f(x), of slices of the same length and a formula of x alone.
+fn between<F: Formula, T: Stored, U: Stored>(isa: Isa, f: &F, x: &[T], y: &mut [U]) {
+    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    assert_eq!(x.len(), y.len());
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor has AVX-512.
+        Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => unsafe { between_avx512(f, x, y) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor has AVX2, FMA and F16C.
+        Isa::Avx2 => unsafe { between_avx2(f, x, y) },
+        _ => between_floats(f, x, y),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn between_avx512<F: Formula, T: Stored, U: Stored>(f: &F, x: &[T], y: &mut [U]) {
+    // SAFETY: the processor has AVX-512.
+    unsafe { between_vectors::<F, T, U, std::arch::x86_64::__m512>(f, x, y) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn between_avx2<F: Formula, T: Stored, U: Stored>(f: &F, x: &[T], y: &mut [U]) {
+    // SAFETY: the processor has AVX2, FMA and F16C.
+    unsafe { between_vectors::<F, T, U, std::arch::x86_64::__m256>(f, x, y) }
+}
+
+/// Vectors from the front; the last one overlaps the one before.
+///
+/// # Safety
+/// The processor has the instructions of V.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn between_vectors<F: Formula, T: Stored, U: Stored, V: Converting + Real>(f: &F, x: &[T], y: &mut [U]) {
+    let len = x.len().min(y.len());
+    if len < V::LANES {
+        return between_floats(f, x, y);
+    }
+    let (x, y, last) = (x.as_ptr(), y.as_mut_ptr(), len - V::LANES);
+    // A loop, not a closure: one of a formula that is long is not inlined.
+    for at in (0..len).step_by(V::LANES).map(|at| at.min(last)) {
+        // SAFETY: a vector begins at most LANES before the end.
+        unsafe { f.of(V::load_stored(x.add(at)), V::splat(0.0), V::splat(0.0)).store_stored(y.add(at)) };
+    }
+}
+
+#[inline(always)]
+fn between_floats<F: Formula, T: Stored, U: Stored>(f: &F, x: &[T], y: &mut [U]) {
+    // SAFETY: plain floats need no instructions that a processor may lack.
+    y.iter_mut().zip(x).for_each(|(y, x)| *y = U::narrowed(unsafe { f.of(x.widened(), 0.0, 0.0) }));
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -179,6 +264,9 @@ mod tests {
                 let scaled = done(&|x| scale(isa, x, 1.7, 0.3));
                 let quantized = done(&|x| quantize(isa, x, &scales, &zeros));
                 let back = done(&|x| dequantize(isa, x, &scales, &zeros));
+                let (mut bytes, mut floats) = (vec![0u8; len], vec![0.0f32; len]);
+                quantize_by(isa, &x, &mut bytes, (7.3, 128.0));
+                dequantize_by(isa, &bytes, &mut floats, (0.03, 77.0));
                 for (rounding, of) in [
                     (Rounding::WEIR_ROUNDING_ZERO, f32::trunc as fn(f32) -> f32),
                     (Rounding::WEIR_ROUNDING_NEAREST, f32::round_ties_even),
@@ -195,6 +283,9 @@ mod tests {
                     assert_eq!(scaled[i], x[i] * 1.7 + 0.3, "{isa:?} {len} {i}");
                     assert_eq!(quantized[i], (x[i] / scales[i]).round_ties_even() + zeros[i], "{isa:?} {len} {i}");
                     assert_eq!(back[i], (x[i] - zeros[i]) * scales[i], "{isa:?} {len} {i}");
+                    let byte = (x[i] / 7.3).round_ties_even() + 128.0;
+                    assert_eq!(bytes[i], byte.clamp(0.0, 255.0) as u8, "{isa:?} {len} {i}");
+                    assert_eq!(floats[i], (f32::from(bytes[i]) - 77.0) * 0.03, "{isa:?} {len} {i}");
                 }
             }
         }
