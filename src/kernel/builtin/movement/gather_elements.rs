@@ -46,9 +46,15 @@ impl Builtin<GatherElements> {
             while !out.is_empty() {
                 let (some, rest) = out.split_at_mut((row - at).min(out.len()));
                 let (of_some, of_rest) = indices.split_at(some.len());
-                let begin = walk.offset + at * step;
-                for (i, (y, &index)) in some.iter_mut().zip(of_some).enumerate() {
-                    *y = from[begin + i * step + index.place(size) * along];
+                if step == 0 {
+                    // Elements of one row.
+                    let row = &from[walk.offset..][..size];
+                    some.iter_mut().zip(of_some).for_each(|(y, &index)| *y = row[index.place(size)]);
+                } else {
+                    let from = &from[walk.offset + at * step..];
+                    for (i, (y, &index)) in some.iter_mut().zip(of_some).enumerate() {
+                        *y = from[i * step + index.place(size) * along];
+                    }
                 }
                 walk.step();
                 (out, indices, at) = (rest, of_rest, 0);
