@@ -60,6 +60,12 @@ pub trait Vector: SimdNumber {
     unsafe fn after(self, first: f32) -> Self;
     /// Each lane's successor; `last` in the last lane.
     unsafe fn before(self, last: f32) -> Self;
+    /// Itself, in a register by now. For the compiler alone, where it knows how to be told: it neither puts off what
+    /// makes it, nor reads memory for what comes behind.
+    #[inline(always)]
+    unsafe fn settled(self) -> Self {
+        self
+    }
 }
 
 /// A vector register whose lanes can be reduced to one number.

@@ -17,6 +17,8 @@ use std::sync::atomic::{Ordering, compiler_fence};
 
 /// Floats of a cache line.
 const LINE: usize = 16;
+/// Rows whose elements of A are as many as the registers beside the sums of two registers of columns.
+const MANY_ROWS: usize = 10;
 /// Unrolled steps along K.
 const STEPS: usize = 2;
 /// Rows of B that are prefetched ahead: the latency of the L3 cache in steps.
@@ -221,7 +223,7 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
                 let to = panel.wrapping_add(step * pitch);
                 one::<V, R, W, FROM>((a.across, b.depth), last, of_a.add(step * a.depth), row, to, &mut sums);
                 // ORDERING: for the compiler alone, which else loads A's elements of all steps at once, as they are
-                // neighbours, and has no registers left for the sums.
+                // neighbours, and has no registers left for the sums. It is for those whose sums do not settle.
                 compiler_fence(Ordering::SeqCst);
             }
             // Not used behind the last row.
@@ -333,6 +335,12 @@ unsafe fn one<V: Vector, const R: usize, const W: usize, const FROM: u8>(
             let of_a = V::splat(*of_a.add(r * across_a));
             for (sum, of_b) in sums.iter_mut().zip(row) {
                 *sum = of_a.mul_add(of_b, *sum);
+            }
+            // Of so many rows compilers else load A's elements at once, and have no registers left for the sums.
+            if R >= MANY_ROWS && W > 1 {
+                for sum in sums {
+                    *sum = sum.settled();
+                }
             }
         }
     }

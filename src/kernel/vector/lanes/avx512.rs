@@ -1,6 +1,7 @@
 //! Registers of AVX-512.
 
 use super::{Reduced, SimdNumber, Vector};
+use std::arch::asm;
 use std::arch::x86_64::*;
 
 type V = __m512;
@@ -33,10 +34,19 @@ fn first(count: usize) -> __mmask16 {
     ((1u32 << count) - 1) as __mmask16
 }
 
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn settle(mut x: V) -> V {
+    // SAFETY: no instruction; it may read memory, for all that the compiler knows.
+    unsafe { asm!("/* {} */", inout(zmm_reg) x, options(nostack, preserves_flags)) };
+    x
+}
+
 impl Vector for V {
     const LANES: usize = 16;
 
     methods! {
+        fn settled(self: V) -> V { settle(self) }
         fn load(from: *const f32) -> V { _mm512_loadu_ps(from) }
         fn load_part(from: *const f32, count: usize) -> V {
             _mm512_mask_loadu_ps(_mm512_set1_ps(1.0), first(count), from)
