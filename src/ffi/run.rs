@@ -345,7 +345,8 @@ pub unsafe extern "C" fn weir_run_release(run: *mut weir_run) {
 pub unsafe extern "C" fn weir_run_synchronize(run: *mut weir_run, timeout_ns: u64) -> weir_status {
     guard("weir_run_synchronize", || {
         // SAFETY: the caller's handle, as documented.
-        unsafe { handle::borrow(run, "run") }?.wait(timeout_ns)
+        let run = unsafe { handle::share(run, "run") }?;
+        Run::wait(&run, timeout_ns)
     })
 }
 

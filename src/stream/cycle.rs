@@ -21,25 +21,33 @@ use crate::sync::{Global, MutexGuard, ambient};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
+/// A part of a queue's work that others wait for.
+pub trait Awaited: Send + Sync {
+    fn is_over(&self) -> bool;
+}
+
 /// The end that a wait for a queue's work has.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum WaitTarget {
     /// That so many of its items are completed.
     Items(u64),
-    Mark(Weak<Mark>),
+    /// An event, or a run.
+    Object(Weak<dyn Awaited>),
 }
 
 impl WaitTarget {
-    /// The wait alone knows: more items than a queue ever has.
-    pub const UNKNOWN: WaitTarget = WaitTarget::Items(u64::MAX);
-
-    /// Whether the wait ends, as far as is known: the waiting thread may not have woken up yet.
+    /// Whether the wait ends: the waiting thread may not have woken up yet.
     pub(super) fn is_over(&self, queue: &Queue) -> bool {
         match self {
-            WaitTarget::Items(u64::MAX) => false,
             WaitTarget::Items(count) => queue.has_completed(*count),
-            WaitTarget::Mark(mark) => mark.upgrade().is_none_or(|mark| mark.is_reached()),
+            WaitTarget::Object(object) => object.upgrade().is_none_or(|object| object.is_over()),
         }
+    }
+}
+
+impl Awaited for Mark {
+    fn is_over(&self) -> bool {
+        self.is_reached()
     }
 }
 

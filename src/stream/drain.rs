@@ -152,30 +152,26 @@ impl Queue {
     /// begins after that item; issuing runs none, and begins at once, unless the thread issues another queue. An inline
     /// pool and chains of events would otherwise nest without bound.
     pub(super) fn drain(self: &Arc<Self>, role: ThreadRole) {
-        let is_later = match role {
-            ThreadRole::Host => DRAINING.get(),
-            ThreadRole::Issuer => ISSUING.get(),
-        };
-        if is_later {
-            LATER.with(|later| later.borrow_mut().push_back((Arc::clone(self), role)));
-            return;
-        }
-        let is_draining = DRAINING.replace(true);
-        match role {
-            ThreadRole::Host => self.drain_beside_others(),
-            ThreadRole::Issuer => {
-                ISSUING.set(true);
-                self.drain_here(role);
-                while let Some(queue) = next_to_issue() {
-                    queue.drain_here(role);
-                }
-                ISSUING.set(false);
+        DRAINING.with(|here| {
+            let is_later = match role {
+                ThreadRole::Host => here.is_draining.get(),
+                ThreadRole::Issuer => here.is_issuing.get(),
+            };
+            if is_later {
+                return here.later.borrow_mut().push_back((Arc::clone(self), role));
             }
-        }
-        if !is_draining {
-            run_later();
-            DRAINING.set(false);
-        }
+            here.before_others(|| match role {
+                ThreadRole::Host => self.drain_beside_others(),
+                ThreadRole::Issuer => {
+                    here.is_issuing.set(true);
+                    self.drain_here(role);
+                    while let Some(queue) = here.next_to_issue() {
+                        queue.drain_here(role);
+                    }
+                    here.is_issuing.set(false);
+                }
+            });
+        });
     }
 
     /// Drains the queue if its drain lock is free, on top of this thread's current work.
@@ -202,19 +198,18 @@ impl Queue {
     /// The same; a thread that submits more may take over after the first `own` items.
     pub(super) fn drain_own(self: &Arc<Self>, role: ThreadRole, own: u64, enough: &dyn Fn() -> bool) -> bool {
         let Some(guard) = self.drain_lock().hold() else { return false };
-        if DRAINING.get() {
-            let drained = self.drain_held(guard, role, own, enough);
-            self.leave_to_others(drained);
-            return true;
-        }
-        let before = self.taken_up();
-        let are_next = || role == ThreadRole::Host && are_later() && self.taken_up() > before;
-        let drained = self.drain_held(guard, role, own, &|| enough() || are_next());
-        // Not on top of this queue: others may wait for it, and its lock is held there.
-        DRAINING.set(true);
-        self.leave_to_others(drained);
-        run_later();
-        DRAINING.set(false);
+        DRAINING.with(|here| {
+            if here.is_draining.get() {
+                let drained = self.drain_held(guard, role, own, enough);
+                self.leave_to_others(drained);
+                return;
+            }
+            let before = self.taken_up();
+            let are_next = || role == ThreadRole::Host && here.are_others() && self.taken_up() > before;
+            let drained = self.drain_held(guard, role, own, &|| enough() || are_next());
+            // Not on top of this queue: others may wait for it, and its lock is held there.
+            here.before_others(|| self.leave_to_others(drained));
+        });
         true
     }
 
@@ -459,46 +454,84 @@ impl Job for Queue {
     }
 }
 
-/// Queues to drain, and in which role.
-type Later = VecDeque<(Arc<Queue>, ThreadRole)>;
+/// What this thread drains, and the queues that it has put off. One object, since each access to a thread-local of a
+/// shared library is a call.
+struct Draining {
+    /// Whether it comes to the queues that are put off when its current item is over.
+    is_draining: Cell<bool>,
+    /// Whether it issues the items of a queue that was called.
+    is_issuing: Cell<bool>,
+    /// Queues to drain, in this order, and in which role. Emptied and freed before the thread leaves the library, so
+    /// that it needs no destructor: registering one allocates on each host thread.
+    later: ManuallyDrop<RefCell<VecDeque<(Arc<Queue>, ThreadRole)>>>,
+}
 
 thread_local! {
-    /// Whether this thread comes to the queues that are put off when its current item is over.
-    pub(super) static DRAINING: Cell<bool> = const { Cell::new(false) };
-    /// Whether this thread issues the items of a queue that was called.
-    static ISSUING: Cell<bool> = const { Cell::new(false) };
-    /// Queues to drain, in this order. Emptied and freed before the thread leaves the library, so that it needs no
-    /// destructor: registering one allocates on each host thread.
-    static LATER: ManuallyDrop<RefCell<Later>> = const { ManuallyDrop::new(RefCell::new(VecDeque::new())) };
+    static DRAINING: Draining = const {
+        Draining {
+            is_draining: Cell::new(false),
+            is_issuing: Cell::new(false),
+            later: ManuallyDrop::new(RefCell::new(VecDeque::new())),
+        }
+    };
+}
+
+impl Draining {
+    fn are_others(&self) -> bool {
+        !self.later.borrow().is_empty()
+    }
+
+    fn next_to_issue(&self) -> Option<Arc<Queue>> {
+        let mut later = self.later.borrow_mut();
+        let first = later.iter().position(|(_, role)| *role == ThreadRole::Issuer)?;
+        later.remove(first).map(|(queue, _)| queue)
+    }
+
+    /// Runs `work`, and then drains the queues that it put off, unless work around it will.
+    fn before_others<T>(&self, work: impl FnOnce() -> T) -> T {
+        let is_draining = self.is_draining.replace(true);
+        let result = work();
+        if !is_draining {
+            self.run_later();
+            self.is_draining.set(false);
+        }
+        result
+    }
+
+    fn run_later(&self) {
+        let next = || self.later.borrow_mut().pop_front();
+        while let Some((queue, role)) = next() {
+            match role {
+                ThreadRole::Host => queue.drain_beside_others(),
+                ThreadRole::Issuer => queue.drain_here(role),
+            }
+        }
+        if self.later.borrow().capacity() > 0 {
+            drop(self.later.take());
+        }
+    }
 }
 
 /// Runs `reach`, which reaches a mark under a drain lock: host functions of the queues that wait for it come later.
 pub(super) fn put_off_others(reach: impl FnOnce()) {
-    let before = DRAINING.replace(true);
-    reach();
-    DRAINING.set(before);
+    DRAINING.with(|here| {
+        let before = here.is_draining.replace(true);
+        reach();
+        here.is_draining.set(before);
+    });
+}
+
+/// Runs `work`, and then drains the queues that it put off, unless work around it will.
+pub(super) fn before_others<T>(work: impl FnOnce() -> T) -> T {
+    DRAINING.with(|here| here.before_others(work))
 }
 
 /// Whether queues wait for this thread.
 pub(super) fn are_later() -> bool {
-    LATER.with(|later| !later.borrow().is_empty())
-}
-
-fn next_to_issue() -> Option<Arc<Queue>> {
-    LATER.with(|later| {
-        let mut later = later.borrow_mut();
-        let first = later.iter().position(|(_, role)| *role == ThreadRole::Issuer)?;
-        later.remove(first).map(|(queue, _)| queue)
-    })
+    DRAINING.with(Draining::are_others)
 }
 
 /// Drains the queues that this thread has put off.
 pub(super) fn run_later() {
-    while let Some((queue, role)) = LATER.with(|later| later.borrow_mut().pop_front()) {
-        match role {
-            ThreadRole::Host => queue.drain_beside_others(),
-            ThreadRole::Issuer => queue.drain_here(role),
-        }
-    }
-    LATER.with(|later| drop(later.take()));
+    DRAINING.with(Draining::run_later);
 }

@@ -67,7 +67,7 @@ mod traced;
 mod wait;
 
 pub use account::{Account, Aside, Extent};
-pub use cycle::WaitTarget;
+pub use cycle::{Awaited, WaitTarget};
 pub use domain::{Domain, DomainId, check_name};
 pub use listener::{KeptListener, Listener, ProgressListener, ProgressReport};
 pub use notice::{Notice, What};

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::cycle::WaitTarget;
-use super::drain::{DRAINING, run_later};
+use super::drain::before_others;
 use super::queue::{Items, Queue, QueueItem};
 use super::traced::TracedItem;
 use super::wait;
@@ -85,18 +85,15 @@ impl Queue {
         }
         let guard = hold()?;
         self.count_submitted();
-        let outermost = !DRAINING.with(|draining| draining.replace(true));
-        let frame = ambient::enter(ambient::ActiveWork::Queue(self.id()));
-        let result = item();
-        drop(frame);
-        drop(guard);
-        self.complete_one();
-        if outermost {
-            // Queues that the item resumed and no pool took: not on top of it, since they may wait for this one.
-            run_later();
-            DRAINING.with(|draining| draining.set(false));
-        }
-        result
+        // Queues that the item resumed and no pool took: not on top of it, since they may wait for this one.
+        before_others(|| {
+            let frame = ambient::enter(ambient::ActiveWork::Queue(self.id()));
+            let result = item();
+            drop(frame);
+            drop(guard);
+            self.complete_one();
+            result
+        })
     }
 
     /// Takes a synchronous queue's drain lock; waits while another thread holds it, where that cannot deadlock unseen.

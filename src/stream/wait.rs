@@ -88,7 +88,7 @@ pub fn until_reached(mark: &Arc<Mark>, spin_ns: u64, deadline: Deadline) -> Resu
     let queue = mark.queue().upgrade();
     let (done, on_device) = (|| mark.is_reached(), || mark.is_on_device());
     let sleep = |spin_ns, deadline| Ok(mark.sleep(spin_ns, deadline));
-    let target = WaitTarget::Mark(Arc::downgrade(mark));
+    let target = WaitTarget::Object(Arc::<Mark>::downgrade(mark));
     let wait = Wait { what: "an event", done: &done, target, on_device: &on_device, sleep: &sleep, spin_ns };
     until(&wait, queue.as_ref(), deadline)
 }

@@ -11,7 +11,7 @@ use weir_core::base::Error;
 use weir_core::comm::agree::agree;
 use weir_core::device::DeviceKind;
 use weir_core::engine::{Stream, StreamAttr, Tensor};
-use weir_core::graph::{Program, RunOptions};
+use weir_core::graph::{Program, Run, RunOptions};
 use weir_core::kernel::{Completion, KernelContext, Task};
 
 const LIMIT: u64 = 30_000_000_000;
@@ -162,7 +162,7 @@ fn never_begun(offer: Offer, before: Before, is_kernel: bool) {
                     handle.cancel();
                 }
                 drop(open);
-                handle.wait(u64::MAX)
+                Run::wait(&handle, u64::MAX)
             }
             Ok(None) => {
                 drop(open);

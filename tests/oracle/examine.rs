@@ -7,6 +7,7 @@ use super::spec::Spec;
 use super::stage::{Place, Stage, Subject, Targets, synchronize};
 use weir_core::abi::WEIR_TIMEOUT_INFINITE;
 use weir_core::base::Result as LibraryResult;
+use weir_core::graph::Run;
 
 /// How much is done with a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +140,7 @@ impl Examination<'_> {
         let result = subject.run(set, &outputs, None, pool);
         let mut ended: Vec<Ended> = vec![(set, outputs, result)];
         for (set, outputs, run) in started {
-            ended.push((set, outputs, run.and_then(|run| run.wait(WEIR_TIMEOUT_INFINITE))));
+            ended.push((set, outputs, run.and_then(|run| Run::wait(&run, WEIR_TIMEOUT_INFINITE))));
         }
         self.check(&ended)
     }

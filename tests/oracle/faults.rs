@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use weir_core::abi::WEIR_TIMEOUT_INFINITE;
 use weir_core::base::{Code, Error, Ref, Result as LibraryResult};
+use weir_core::graph::Run;
 
 /// How many leaves make trouble in a graph that is looked at briefly.
 const BRIEFLY: usize = 2;
@@ -170,7 +171,7 @@ impl Ordeal<'_> {
         subject.board.plant(victim.id, victim.at, Trouble::Cancel);
         let run = subject.start(set, &outputs, stream, place.pool.as_ref()).map_err(|error| error.to_string())?;
         subject.board.give_run(&run);
-        let result = run.wait(WEIR_TIMEOUT_INFINITE);
+        let result = Run::wait(&run, WEIR_TIMEOUT_INFINITE);
         if !subject.board.was_made() {
             return Err("was not called".to_owned());
         }
@@ -206,7 +207,7 @@ impl Ordeal<'_> {
             let run = Ref::clone(&run);
             later::after(pause, Box::new(move || run.cancel()));
         }
-        let result = run.wait(WEIR_TIMEOUT_INFINITE);
+        let result = Run::wait(&run, WEIR_TIMEOUT_INFINITE);
         self.check_perhaps_cancelled(set, &result, &outputs)
     }
 
@@ -231,7 +232,7 @@ impl Ordeal<'_> {
             .map(|(i, stream)| subject.start(taken[i], &targets[i], stream, pool))
             .collect();
         let here = subject.run(taken[started.len()], &targets[started.len()], None, pool);
-        let waited = started.into_iter().map(|run| run.and_then(|run| run.wait(WEIR_TIMEOUT_INFINITE)));
+        let waited = started.into_iter().map(|run| run.and_then(|run| Run::wait(&run, WEIR_TIMEOUT_INFINITE)));
         let results: Vec<LibraryResult<()>> = waited.collect::<Vec<_>>().into_iter().chain([here]).collect();
         let (good, bad): (Vec<usize>, Vec<usize>) = (0..results.len()).partition(|&i| results[i].is_ok());
         if bad.len() != 1 {

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use weir_core::abi::WEIR_TIMEOUT_INFINITE;
 use weir_core::base::{Code, Result as LibraryResult};
-use weir_core::graph::RunOptions;
+use weir_core::graph::{Run, RunOptions};
 
 /// When a leaf began first and ended last, if it ran.
 type Span = Option<(u64, u64)>;
@@ -55,8 +55,8 @@ impl Ordeal<'_> {
                     super::later::after(pause, Box::new(move || run.cancel()));
                 }
                 // One who has no time, first.
-                let _ = run.wait(1_000);
-                (run.wait(WEIR_TIMEOUT_INFINITE), how == 2)
+                let _ = Run::wait(&run, 1_000);
+                (Run::wait(&run, WEIR_TIMEOUT_INFINITE), how == 2)
             }
         };
         let code = result.as_ref().err().map(|error| error.code());

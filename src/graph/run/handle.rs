@@ -8,7 +8,7 @@ use crate::graph::carry::host::execute::none_begun;
 use crate::graph::carry::host::ops::cancelled;
 use crate::graph::carry::state::RunState;
 use crate::memory::heap;
-use crate::stream::{Listener, Notice, Queue, Wait, WaitTarget, What, until};
+use crate::stream::{Awaited, Listener, Notice, Queue, Wait, WaitTarget, What, until};
 use crate::sync::{EventCount, Mutex, MutexGuard, OnceLock};
 use crate::threadpool::ThreadPool;
 use std::sync::Arc;
@@ -47,6 +47,12 @@ impl Kind for Run {
     const COUNTER: live::Counter = live::Counter::Runs;
 }
 
+impl Awaited for Object<Run> {
+    fn is_over(&self) -> bool {
+        self.is_done()
+    }
+}
+
 impl Run {
     pub(in crate::graph) fn create(queue: &Arc<Queue>) -> Ref<Run> {
         Object::shared(Run {
@@ -71,15 +77,15 @@ impl Run {
         if self.is_done() { self.error.get().cloned() } else { None }
     }
 
-    pub fn wait(&self, timeout_ns: u64) -> Result<()> {
-        let sleep = |spin_ns, deadline| Ok(self.done.wait(1, spin_ns, deadline));
-        let (spin_ns, deadline) = (self.queue.spin_ns(), Deadline::after(timeout_ns));
-        let done = || self.is_done();
-        let target = WaitTarget::UNKNOWN;
+    pub fn wait(run: &Ref<Run>, timeout_ns: u64) -> Result<()> {
+        let sleep = |spin_ns, deadline| Ok(run.done.wait(1, spin_ns, deadline));
+        let (spin_ns, deadline) = (run.queue.spin_ns(), Deadline::after(timeout_ns));
+        let done = || run.is_done();
+        let target = WaitTarget::Object(Arc::<Object<Run>>::downgrade(run));
         let wait = Wait { what: "a run", done: &done, target, on_device: &|| false, sleep: &sleep, spin_ns };
-        until(&wait, Some(&self.queue), deadline)?;
-        self.error().map_or(Ok(()), Err)?;
-        self.pool().map_or(Ok(()), |pool| pool.intact())
+        until(&wait, Some(&run.queue), deadline)?;
+        run.error().map_or(Ok(()), Err)?;
+        run.pool().map_or(Ok(()), |pool| pool.intact())
     }
 
     pub fn cancel(&self) {
