@@ -6,6 +6,7 @@ use crate::base::{Error, Kind, Object, Ref, Result};
 use crate::memory::heap;
 use crate::threadpool::group::TaskGroup;
 use crate::threadpool::{PoolEndWatch, ThreadPool};
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 /// Ties an opaque C type to the Rust object behind it. The handle points to an `Object`, whose first field is a tag.
@@ -120,6 +121,17 @@ pub(super) unsafe fn borrow_mut<'a, H: Handle>(handle: *mut H, argument: &str) -
     unsafe { borrow(handle.cast_const(), argument) }?;
     // SAFETY: the tag was checked just now; exclusive use is demanded of the caller.
     Ok(unsafe { &mut *handle.cast::<Object<H::Inner>>() })
+}
+
+/// As `borrow`: a reference for the length of a call, which is not counted.
+///
+/// # Safety
+/// As `borrow`; `H` is a shared kind (made by `into_c`), and the host's own reference outlives the result.
+pub(super) unsafe fn lend<H: Handle>(handle: *const H, argument: &str) -> Result<ManuallyDrop<Ref<H::Inner>>> {
+    // SAFETY: as demanded of the caller.
+    let object: *const Object<H::Inner> = unsafe { borrow(handle, argument) }?;
+    // SAFETY: shared handles come from Arc::into_raw, and this one is never dropped.
+    Ok(ManuallyDrop::new(unsafe { Arc::from_raw(object) }))
 }
 
 /// Takes a reference of its own to a shared object.

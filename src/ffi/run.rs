@@ -153,9 +153,7 @@ pub unsafe extern "C" fn weir_program_run(
     guard("weir_program_run", || {
         // SAFETY: the caller's pointers, as documented.
         unsafe {
-            // The host's reference outlives the call, so this one need not be counted.
-            let program = handle::borrow(program.cast_const(), "program")?;
-            let program = ManuallyDrop::new(Arc::from_raw(std::ptr::from_ref(program)));
+            let program = handle::lend(program.cast_const(), "program")?;
             let stream = handle::borrow_opt(stream, "stream")?;
             let mut place = MaybeUninit::uninit();
             let told = told(options, "weir_program_run", &mut place)?;
@@ -308,14 +306,11 @@ impl<'a> Tensors<'a> {
 /// The handles are NULL or live.
 unsafe fn tensor(handles: &[*mut weir_tensor], i: usize, argument: &str) -> Result<ManuallyDrop<Ref<Tensor>>> {
     let handle = *handles.get(i).ok_or_else(|| Error::internal("argument index"))?;
-    // SAFETY: as demanded of the caller. The host's reference outlives the call, so this one need not be counted.
+    // SAFETY: as demanded of the caller; the host's reference outlives the call.
     unsafe {
-        let object = match handle::borrow(handle.cast_const(), argument) {
-            Ok(object) => object,
-            // Formatted only for an error: runs allocate nothing.
-            Err(_) => handle::borrow(handle.cast_const(), &format!("{argument}[{i}]"))?,
-        };
-        Ok(ManuallyDrop::new(Arc::from_raw(std::ptr::from_ref(object))))
+        // Formatted only for an error: runs allocate nothing.
+        handle::lend(handle.cast_const(), argument)
+            .or_else(|_| handle::lend(handle.cast_const(), &format!("{argument}[{i}]")))
     }
 }
 
@@ -345,7 +340,7 @@ pub unsafe extern "C" fn weir_run_release(run: *mut weir_run) {
 pub unsafe extern "C" fn weir_run_synchronize(run: *mut weir_run, timeout_ns: u64) -> weir_status {
     guard("weir_run_synchronize", || {
         // SAFETY: the caller's handle, as documented.
-        let run = unsafe { handle::share(run, "run") }?;
+        let run = unsafe { handle::lend(run, "run") }?;
         Run::wait(&run, timeout_ns)
     })
 }

@@ -1,8 +1,8 @@
 //! Host functions as the rooms see them: tasks, range functions, release callbacks.
 
-use super::handle::{Handle, borrow_opt};
+use super::handle::{Handle, lend};
 use crate::abi::{weir_box_fn, weir_destroy_fn, weir_epilogue_fn, weir_parallel_hint, weir_range_fn};
-use crate::base::{Error, Object, Ref, Result};
+use crate::base::{Error, Ref, Result};
 use crate::kernel::{KernelContext, Task};
 use crate::sync::{Claim, ambient};
 use crate::threadpool::{self, BoxBody, Epilogue, Grid, HostCall, Level, MAX_RANK, Span, ThreadPool};
@@ -295,9 +295,11 @@ pub(super) unsafe fn run_boxes(
 pub(super) unsafe fn borrow_pool<H: Handle<Inner = ThreadPool>>(
     pool: *const H,
 ) -> Result<Option<ManuallyDrop<Ref<ThreadPool>>>> {
+    if pool.is_null() {
+        return Ok(None);
+    }
     // SAFETY: as demanded of the caller.
-    let pool = unsafe { borrow_opt(pool, "pool") }?;
-    pool.map_or(Ok(()), |pool| pool.usable())?;
-    // SAFETY: shared handles come from Arc::into_raw, and the host's reference outlives the call.
-    Ok(pool.map(|pool| ManuallyDrop::new(unsafe { Arc::from_raw(std::ptr::from_ref::<Object<ThreadPool>>(pool)) })))
+    let pool = unsafe { lend(pool, "pool") }?;
+    pool.usable()?;
+    Ok(Some(pool))
 }
