@@ -3,7 +3,7 @@
  *     independent [rounds [first]]
  *
  * Random streams of the CPU, of the emulated device and of a plug-in's, on pools of several kinds, and events between
- * them. Some functions do not end, others wait for events that were recorded before. What depends on no function that
+ * them. Some functions do not end, others wait for events that were recorded or for runs that were started before. What depends on no function that
  * does not end must come to its end while it is only looked at; and no wait would never end, since each is for what was
  * queued before it. A failure prints the number of its round.
  */
@@ -18,17 +18,20 @@
 
 enum { MAX_STREAMS = 12, MAX_ITEMS = 400, POOLS = 4, LIMIT_S = 60 };
 
-typedef enum item_kind { FUNCTION, GATE, RECORD, WAIT, FILL, WAITING, KINDS } item_kind;
+typedef enum item_kind { FUNCTION, GATE, RECORD, WAIT, FILL, WAITING, RUN, KINDS } item_kind;
 
 static const char *const names[] = {"function", "function that does not end", "record",
-                                    "wait",     "fill",                       "function that waits"};
+                                    "wait",     "fill",                       "function that waits",
+                                    "run"};
 
 typedef struct item {
     item_kind kind;
-    int stream, awaited; /* its stream; the record that it waits for */
+    int stream, awaited; /* its stream; the record or the run that it waits for */
     int is_held;         /* it depends on a gate */
     atomic_int done;
     weir_event *event;
+    weir_run *run;
+    weir_tensor *result;
     gate *gate;
 } item;
 
@@ -45,6 +48,8 @@ static uint64_t random_state, round_number;
 static line lines[MAX_STREAMS];
 static int num_lines, num_items;
 static item items[MAX_ITEMS];
+static weir_program *program;
+static weir_tensor *input;
 
 /* splitmix64 (Steele, Lea and Flood 2014). */
 static int draw(int below) {
@@ -61,8 +66,9 @@ static int32_t be_done(void *arg) {
 
 /* A worker may be refused the wait while nobody does the work, but not because it would never end. */
 static int32_t wait_for_another(void *arg) {
-    const item *self = arg;
-    weir_status status = weir_event_synchronize(items[self->awaited].event, WEIR_TIMEOUT_INFINITE);
+    const item *awaited = &items[((const item *)arg)->awaited];
+    weir_status status = awaited->kind == RUN ? weir_run_synchronize(awaited->run, WEIR_TIMEOUT_INFINITE)
+                                              : weir_event_synchronize(awaited->event, WEIR_TIMEOUT_INFINITE);
     if (status != WEIR_OK) {
         CHECK_EQ(status, WEIR_FAILED_PRECONDITION);
         CHECK_TEXT(weir_last_error_message(), "would block a worker");
@@ -79,6 +85,7 @@ static void queue_item(item *i) {
     case WAIT: CHECK_OK(weir_stream_wait_event(l->stream, items[i->awaited].event)); break;
     case FILL: CHECK_OK(weir_enqueue_fill(l->stream, l->tensor, 3)); break;
     case WAITING: CHECK_OK(weir_enqueue_task(l->stream, wait_for_another, i, NULL)); break;
+    case RUN: CHECK_OK(weir_program_start(program, l->stream, &input, 1, &i->result, 1, NULL, &i->run)); break;
     case KINDS: break;
     }
 }
@@ -87,6 +94,7 @@ static int is_done(item *i) {
     int32_t done = 1;
     if (i->kind == FUNCTION || i->kind == WAITING) return atomic_load(&i->done);
     if (i->kind == RECORD) CHECK_OK(weir_event_query(i->event, &done));
+    if (i->kind == RUN) CHECK_OK(weir_run_query(i->run, &done));
     return done;
 }
 
@@ -101,11 +109,14 @@ static void draw_item(void) {
     line *l = &lines[draw(num_lines)];
     *i = (item){.kind = (item_kind)draw(KINDS), .stream = (int)(l - lines)};
     if (i->kind == FILL && l->tensor == NULL) return;
+    if (i->kind == RUN && (l->tensor != NULL || draw(2))) return;
     if ((i->kind == GATE && (l->has_gate || draw(4) > 0)) || (i->kind == WAITING && draw(3) > 0)) return;
     if ((i->kind == GATE || i->kind == WAITING) && !may_be_kept(l)) return;
     if (i->kind == WAIT || i->kind == WAITING) {
         i->awaited = num_items > 0 ? draw(num_items) : 0;
-        if (num_items == 0 || items[i->awaited].kind != RECORD) return;
+        if (num_items == 0) return;
+        const item_kind awaited = items[i->awaited].kind;
+        if (awaited != RECORD && (awaited != RUN || i->kind == WAIT)) return;
         l->is_held |= items[i->awaited].is_held;
     }
     if (i->kind == GATE) {
@@ -113,6 +124,7 @@ static void draw_item(void) {
         l->is_held = l->has_gate = 1;
     }
     if (i->kind == RECORD) i->event = make_event(l->engine, WEIR_EVENT_DEFAULT);
+    if (i->kind == RUN) i->result = make_tensor(l->engine, vector_desc(16));
     i->is_held = l->is_held;
     num_items++;
 }
@@ -144,17 +156,43 @@ static void make_line(line *l, weir_engine *engine, weir_engine_kind kind, int p
     if (kind != WEIR_ENGINE_CPU) l->tensor = make_tensor(engine, vector_desc(16));
 }
 
+static int32_t copy_all(void *user, weir_kernel_context *context) {
+    const weir_tensor_view *in = NULL, *out = NULL;
+    size_t count = 0;
+    (void)user;
+    CHECK_OK(weir_kernel_context_get_inputs(context, &in, &count));
+    CHECK_OK(weir_kernel_context_get_outputs(context, &out, &count));
+    memcpy(out->data, in->data, 16 * sizeof(float));
+    return WEIR_OK;
+}
+
+/* Of one node. */
+static weir_program *make_program(weir_engine *engine) {
+    const weir_tensor_desc desc = vector_desc(16);
+    weir_kernel *kernel = make_unary_kernel(engine, "copy", copy_all, NULL, &desc);
+    weir_graph *graph = make_graph("run");
+    weir_value x, y;
+    CHECK_OK(weir_graph_add_input(graph, "x", &desc, &x));
+    CHECK_OK(weir_graph_add_kernel(graph, "copy", kernel, &x, 1, &y, 1, NULL));
+    CHECK_OK(weir_graph_add_output(graph, "y", y));
+    weir_program *made = compile(graph, engine);
+    weir_graph_destroy(graph);
+    weir_kernel_release(kernel);
+    return made;
+}
+
 static void one_round(void) {
     weir_threadpool *pools[POOLS];
+    test_pool *made[POOLS];
     weir_engine *engines[3];
     weir_engine_kind kinds[3] = {WEIR_ENGINE_CPU, WEIR_ENGINE_EMULATED};
     random_state = round_number;
     num_lines = 3 + draw(MAX_STREAMS - 2);
     /* The first one has a thread for each function that does not end or that waits. */
-    test_pool_create_exact(draw(2) ? POOL_FIFO : POOL_LIFO, MAX_STREAMS + 2, &pools[0]);
-    test_pool_create_exact(POOL_INLINE, 1, &pools[1]);
-    test_pool_create_exact(POOL_REFUSING, 1, &pools[2]);
-    test_pool_create_exact(POOL_HALF, 2, &pools[3]);
+    made[0] = test_pool_create_exact(draw(2) ? POOL_FIFO : POOL_LIFO, MAX_STREAMS + 2, &pools[0]);
+    made[1] = test_pool_create_exact(POOL_INLINE, 1, &pools[1]);
+    made[2] = test_pool_create_exact(POOL_REFUSING, 1, &pools[2]);
+    made[3] = test_pool_create_exact(POOL_HALF, 2, &pools[3]);
     const uint64_t capabilities = WEIR_DEVICE_OWN_MEMORY | (draw(2) ? WEIR_DEVICE_CALLBACK : 0) |
                                   (draw(2) ? WEIR_DEVICE_CONCURRENT : 0) | (draw(2) ? WEIR_DEVICE_IDLE_QUERY : 0);
     const weir_device_vtable vtable = test_device_vtable();
@@ -166,6 +204,9 @@ static void one_round(void) {
         int engine = draw(4) % 3;
         make_line(&lines[i], engines[engine], kinds[engine], draw(POOLS + 1) - 1, pools);
     }
+    program = make_program(engines[0]);
+    input = make_tensor(engines[0], vector_desc(16));
+    fill(input, 1);
     int length = 20 + draw(MAX_ITEMS - 30);
     for (num_items = 0; num_items < length;) draw_item();
 
@@ -180,14 +221,22 @@ static void one_round(void) {
     CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
     for (int i = 0; i < num_items; i++) {
         CHECK(is_done(&items[i]));
+        if (items[i].kind == RUN) CHECK(memcmp(floats(items[i].result), floats(input), 16 * sizeof(float)) == 0);
         weir_event_release(items[i].event);
+        weir_run_release(items[i].run);
+        weir_tensor_release(items[i].result);
     }
+    weir_program_release(program);
+    weir_tensor_release(input);
     for (int i = 0; i < num_lines; i++) {
         weir_tensor_release(lines[i].tensor);
         weir_stream_release(lines[i].stream);
     }
     for (int i = 0; i < 3; i++) weir_engine_release(engines[i]);
-    for (int i = 0; i < POOLS; i++) weir_threadpool_release(pools[i]);
+    for (int i = 0; i < POOLS; i++) {
+        weir_threadpool_release(pools[i]);
+        test_pool_destroy(made[i]);
+    }
     CHECK_OK(weir_device_unregister("board", 0));
     EVENTUALLY(test_device_alive(device) == 0 && test_device_releases(device) == 1);
     test_device_destroy(device);

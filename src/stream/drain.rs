@@ -499,6 +499,10 @@ impl Draining {
     }
 
     fn run_later(&self) {
+        // The usual case, on the way of every wait. What is freed leaves no capacity behind.
+        if self.later.borrow().capacity() == 0 {
+            return;
+        }
         let next = || self.later.borrow_mut().pop_front();
         while let Some((queue, role)) = next() {
             match role {
@@ -506,9 +510,7 @@ impl Draining {
                 ThreadRole::Issuer => queue.drain_here(role),
             }
         }
-        if self.later.borrow().capacity() > 0 {
-            drop(self.later.take());
-        }
+        drop(self.later.take());
     }
 }
 
