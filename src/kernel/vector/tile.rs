@@ -426,7 +426,7 @@ fn ask_to_write(to: *mut f32) {
 
 /// Prefetches a line that will be read.
 #[inline(always)]
-fn ask_to_read(from: *const f32) {
+pub fn ask_to_read(from: *const f32) {
     // SAFETY: a prefetch may use any address.
     #[cfg(target_arch = "x86_64")]
     unsafe {
