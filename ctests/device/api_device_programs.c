@@ -314,6 +314,74 @@ static void test_graphs(const char *name, uint64_t capabilities, uint32_t max_st
     pull_out(&on);
 }
 
+/* A device refuses to record a loop in a branch that the first runs have not taken: the host decides the loop then. */
+static void test_late_refusal(void) {
+    enum { FIRST = 3, TURNS = 4, EACH = 2 };
+    board on = plug_in("board-refusing-late", basic | extra);
+    test_device_refuse_control(on.device, true);
+    weir_engine *cpu = cpu_engine(), *engine = NULL;
+    kernels there = {NULL, NULL, NULL, NULL}, here = {NULL, NULL, NULL, NULL};
+    CHECK_OK(engine_of(&on, &engine));
+    CHECK_OK(make_kernels(engine, &there));
+    CHECK_OK(make_kernels(cpu, &here));
+    drawing d = {&there, 1, 0};
+    const weir_tensor_desc choice = make_desc(WEIR_S32, 1, 1, 0, 0);
+    weir_graph *graph = make_graph("late"), *branches[2] = {make_graph("loop"), make_graph("none")};
+    weir_value sum;
+    for (int i = 0; i < 2; i++) {
+        ports inside = add_ports(branches[i]);
+        /* The host has a part in it, so the branch is its own. */
+        sum = call(&d, branches[i], "here", here.relu, inside.vectors[0], NULL);
+        for (int j = 0; j < EACH; j++) sum = call(&d, branches[i], "there", there.add, sum, &inside.vectors[1]);
+        if (i == 0) sum = add_loop(&d, branches[i], &inside, sum, inside.vectors[1], 0);
+        for (int j = 0; j < EACH; j++) sum = call(&d, branches[i], "there", there.add, sum, &inside.vectors[1]);
+        CHECK_OK(weir_graph_add_output(branches[i], "y", sum));
+    }
+    ports p = add_ports(graph);
+    weir_value given[6] = {p.vectors[0], p.vectors[1], p.from, p.limit, p.step, p.index}, chosen;
+    CHECK_OK(weir_graph_add_input(graph, "chosen", &choice, &chosen));
+    CHECK_OK(weir_graph_add_cond(graph, "cond", &(weir_cond_desc){.struct_size = sizeof(weir_cond_desc),
+        .predicate = chosen, .then_graph = branches[0], .else_graph = branches[1], .inputs = given, .num_inputs = 6},
+        &sum, 1, NULL));
+    CHECK_OK(weir_graph_add_output(graph, "y", sum));
+    weir_engine *engines[2] = {cpu, engine};
+    const weir_compile_options options = {.struct_size = sizeof options, .segments = WEIR_SEGMENTS_ALWAYS};
+    weir_program *program = NULL;
+    CHECK_OK(weir_graph_compile(graph, engines, 2, &options, &program));
+    weir_tensor *in[7], *out[2];
+    make_tensors(cpu, in, out);
+    in[6] = make_tensor(cpu, choice);
+    fill(in[0], 1);
+    fill(in[1], 1);
+    floats(in[2])[0] = 0;
+    floats(in[3])[0] = TURNS;
+    floats(in[4])[0] = 1;
+    for (int run = 0; run < 2 * FIRST; run++) {
+        bool is_loop = run >= FIRST;
+        void *data = NULL;
+        CHECK_OK(weir_tensor_get_data(in[6], &data));
+        *(int32_t *)data = is_loop;
+        CHECK_OK(weir_program_run(program, NULL, in, 7, out, 1, NULL));
+        for (int i = 0; i < LEN; i++) {
+            /* Whole numbers, so the order of the sums does not matter. */
+            float from = floats(in[0])[i] > 0 ? floats(in[0])[i] : 0;
+            CHECK_EQ(floats(out[0])[i], from + (float)(2 * EACH + (is_loop ? TURNS : 0)) * floats(in[1])[i]);
+        }
+    }
+    CHECK_OK(weir_program_report(program, WEIR_REPORT_TEXT, report, sizeof report, NULL));
+    CHECK_TEXT(report, "too hard to decide");
+    weir_program_release(program);
+    release_tensors(in, out);
+    weir_tensor_release(in[6]);
+    weir_graph_destroy(graph);
+    for (int i = 0; i < 2; i++) weir_graph_destroy(branches[i]);
+    release_kernels(&there);
+    release_kernels(&here);
+    weir_engine_release(engine);
+    weir_engine_release(cpu);
+    pull_out(&on);
+}
+
 /* ---- Calls one by one ---- */
 
 /* Calls that come again, of tensors that grow, on two streams at once: each has its own scratch memory. */
@@ -522,6 +590,7 @@ int main(void) {
     test_graphs("board-regions-in-turn", (basic | extra | WEIR_DEVICE_REGIONS) & ~(uint64_t)WEIR_DEVICE_CONCURRENT, 1, false, scale(30));
     test_graphs("board-narrow", basic | extra, 1, false, scale(30));
     test_graphs("board-refusing", basic | extra, 2, true, scale(30));
+    test_late_refusal();
     check_released(&before);
     return 0;
 }

@@ -64,13 +64,21 @@ pub(in crate::graph) struct Segment {
 }
 
 /// The rest of a segment behind a branch or a loop that the host drives.
-struct Onward(Arc<Segment>, usize);
+struct Onward {
+    segment: Arc<Segment>,
+    from: usize,
+    is_replay: bool,
+}
 
 impl Rest for Onward {
     fn go_on(self: Arc<Self>, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
-        let Onward(segment, from) = &*self;
+        let segment = &self.segment;
         let frame = frame_of(context)?;
-        segment.go(&frame, *from, context, done).map_err(of(&segment.label))
+        let gone = match self.is_replay {
+            true => segment.go_in_line(&frame, self.from, context, done),
+            false => segment.go(&frame, self.from, context, done),
+        };
+        gone.map_err(of(&segment.label))
     }
 }
 
@@ -146,24 +154,56 @@ impl Segment {
                 continue;
             }
             drop(stream);
-            let segment = self.me.upgrade().filter(|_| at + 1 < self.issues.len());
-            let rest = segment.map(|segment| Arc::new(Onward(segment, at + 1)) as Arc<dyn Rest>);
             let stream = (issue.stream, issue.records(frame)?.cloned());
-            return issue.drive(control, frame, stream, context, (done, rest));
+            return issue.drive(control, frame, stream, context, (done, self.rest(at + 1, false)));
         }
         done.done(Ok(()))
     }
 
-    /// All of it, as one recording or driven by the host.
+    /// The pieces from one on, if there are any.
+    fn rest(&self, from: usize, is_replay: bool) -> Option<Arc<dyn Rest>> {
+        let segment = self.me.upgrade().filter(|_| from < self.issues.len())?;
+        Some(Arc::new(Onward { segment, from, is_replay }))
+    }
+
+    /// All of it, as one recording; or driven by the host, also where the device refuses to record it only now.
     fn replay_later(&self, frame: &Arc<RunFrame>, context: &KernelContext<'_>, done: Completion) -> Result<()> {
-        if let [issue] = &self.issues[..]
-            && let Some(control) = issue.control.as_ref().filter(|control| !control.by_device)
-        {
-            self.wait(frame, &frame.engines[self.engine].streams[self.stream].lock())?;
-            let event = self.event(frame).cloned();
-            return issue.drive(control, frame, (self.stream, event), context, (done, None));
+        let is_by_host = |issue: &Issue| issue.control.as_ref().is_some_and(|control| !control.by_device);
+        let stream = frame.engines[self.engine].streams[self.stream].lock();
+        self.wait(frame, &stream)?;
+        if !matches!(&self.issues[..], [issue] if is_by_host(issue)) {
+            if self.submit_recorded(frame, &*stream, context)? {
+                self.event(frame).map_or(Ok(()), |mark| stream.mark(mark))?;
+                drop(stream);
+                return done.done(Ok(()));
+            }
+            self.copies.iter().try_for_each(|copy| stream.copy(&self.transfer(frame, copy, context)))?;
         }
-        self.replay(frame, context)?;
+        drop(stream);
+        self.go_in_line(frame, 0, context, done)
+    }
+
+    /// Issues the pieces from one on, all on the stream for the recording, with branches and loops among them.
+    fn go_in_line(&self, frame: &RunFrame, from: usize, context: &KernelContext<'_>, done: Completion) -> Result<()> {
+        let device_frame = &frame.engines[self.engine];
+        let stream = device_frame.streams[self.stream].lock();
+        for (at, issue) in self.issues.iter().enumerate().skip(from) {
+            let within = |error: Error| error.within(&issue.name);
+            let Some(control) = &issue.control else {
+                issue.launch(frame, &*stream, context).map_err(within)?;
+                continue;
+            };
+            if let Some(whole) = control.whole(device_frame)? {
+                issue.replay(control, &whole, device_frame, &*stream, context).map_err(within)?;
+                continue;
+            }
+            drop(stream);
+            let rest = self.rest(at + 1, true);
+            let event = self.event(frame).filter(|_| rest.is_none()).cloned();
+            return issue.drive(control, frame, (self.stream, event), context, (done, rest));
+        }
+        self.event(frame).map_or(Ok(()), |mark| stream.mark(mark))?;
+        drop(stream);
         done.done(Ok(()))
     }
 
@@ -214,18 +254,26 @@ impl Segment {
 
     /// Without the waits and the event.
     pub fn submit(&self, frame: &RunFrame, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
-        let (Some(after), Some(number)) = (&self.after, self.number) else {
-            return self.one_by_one(frame, stream, context);
-        };
+        match self.submit_recorded(frame, stream, context)? {
+            true => Ok(()),
+            false => self.one_by_one(frame, stream, context),
+        }
+    }
+
+    /// False if there is no recording; then nothing was submitted.
+    fn submit_recorded(
+        &self,
+        frame: &RunFrame,
+        stream: &dyn DeviceStream,
+        context: &KernelContext<'_>,
+    ) -> Result<bool> {
+        let (Some(after), Some(number)) = (&self.after, self.number) else { return Ok(false) };
         let mut recorded = frame.engines[self.engine].segments[number].recorded.lock();
         match self.prepare(frame, after, &mut recorded, context) {
             Err(error) if error.code() == Code::DeviceLost => return Err(error),
             Ok(()) | Err(_) => {}
         }
-        match &*recorded {
-            Some(recorded) => stream.replay(&recorded.executable, &self.name),
-            None => self.one_by_one(frame, stream, context),
-        }
+        recorded.as_ref().map_or(Ok(false), |recorded| stream.replay(&recorded.executable, &self.name).map(|()| true))
     }
 
     /// As a recording or not at all, in a frame's first run too: the device decides in it, and the host has no part in
@@ -285,26 +333,12 @@ impl Segment {
         self.issues.iter().any(|issue| issue.control.is_some())
     }
 
-    /// Without a recording: in the order of the pieces, which all edges allow.
+    /// Without a recording: in the order of the pieces, which all edges allow. None of them is a branch or a loop.
     pub fn one_by_one(&self, frame: &RunFrame, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
-        for copy in &self.copies {
-            stream.copy(&self.transfer(frame, copy, context))?;
-        }
-        self.issues.iter().try_for_each(|issue| {
-            let whole = issue
-                .control
-                .as_ref()
-                .map(|control| Ok((control, control.whole(&frame.engines[self.engine])?)))
-                .transpose()?;
-            let done = match whole {
-                None => issue.launch(frame, stream, context),
-                Some((control, Some(whole))) => {
-                    issue.replay(control, &whole, &frame.engines[self.engine], stream, context)
-                }
-                Some((_, None)) => Err(Error::internal("a recording of the frame's first run is not there")),
-            };
-            done.map_err(|error| error.within(&issue.name))
-        })
+        self.copies.iter().try_for_each(|copy| stream.copy(&self.transfer(frame, copy, context)))?;
+        self.issues
+            .iter()
+            .try_for_each(|issue| issue.launch(frame, stream, context).map_err(|error| error.within(&issue.name)))
     }
 
     fn transfer<'a>(&self, frame: &RunFrame, copy: &'a CopyIn, context: &KernelContext<'_>) -> Transfer<'a> {
