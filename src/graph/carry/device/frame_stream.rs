@@ -65,6 +65,8 @@ pub(in crate::graph) struct FrameStream {
     /// Its number among those of the engine.
     number: usize,
     clock: FrameClock,
+    /// The last event that was recorded for a wait for everything, and the work before it.
+    looked: Mutex<Option<(u64, Arc<dyn DeviceEvent>)>>,
 }
 
 /// A frame stream that is locked to give it work.
@@ -98,7 +100,8 @@ impl Giving<'_> {
 impl FrameStream {
     /// Number `number` of `streams`.
     pub fn new(stream: Box<dyn DeviceStream>, (number, num_streams): (usize, usize)) -> FrameStream {
-        FrameStream { stream: Mutex::new(stream), number, clock: FrameClock::new(num_streams) }
+        let looked = Mutex::default();
+        FrameStream { stream: Mutex::new(stream), number, clock: FrameClock::new(num_streams), looked }
     }
 
     /// For a thread that may give it work.
@@ -116,6 +119,22 @@ impl FrameStream {
     /// Whether a device with this progress has done all of its work.
     pub fn is_done(&self, done: &FrameClock) -> bool {
         self.clock.at(self.number) <= done.at(self.number)
+    }
+
+    /// An event behind all of its work, the same one until it is given more: so a wait that only looks, again and again,
+    /// finds the event reached in the end.
+    pub fn last(&self, accelerator: &dyn Accelerator) -> Result<Arc<dyn DeviceEvent>> {
+        let stream = self.stream.lock();
+        let (mut looked, work) = (self.looked.lock(), self.clock.at(self.number));
+        if let Some((before, event)) = &*looked
+            && *before == work
+        {
+            return Ok(Arc::clone(event));
+        }
+        let event = accelerator.event(false)?;
+        stream.record(&event)?;
+        *looked = Some((work, Arc::clone(&event)));
+        Ok(event)
     }
 
     /// An event behind all of its work; `clears` first has the stream work again after a failure.

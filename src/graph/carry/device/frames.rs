@@ -95,7 +95,7 @@ impl DeviceFrames {
                         Ok(mark) => accelerator.when_reached(&mark.event, Then::once(move || drop(held))),
                         // It no longer touches memory.
                         Err(error) if error.code() == Code::DeviceLost => {}
-                        // Until the frame is clean: nobody knows more.
+                        // Until the frame is clean, or a wait for everything knows more.
                         Err(_) => frame.retire(Box::new(held)),
                     }
                 }
@@ -157,11 +157,9 @@ impl Drop for DeviceFrames {
                 continue;
             }
             let kept = Arc::clone(&frame);
-            if let Err(error) = frame.begin(move |_| drop(kept))
-                && error.code() != Code::DeviceLost
-            {
-                // There will be no notification.
-                std::mem::forget(frame);
+            if frame.begin(move |_| drop(kept)).is_err() {
+                // There will be no notification: the frame holds itself until a wait for everything knows more.
+                frame.retire(Box::new(Arc::clone(&frame)));
             }
         }
     }
@@ -182,12 +180,13 @@ impl Aside for RunFrame {
 
     fn outstanding(&self, account: &Account) -> Result<Vec<Arc<dyn DeviceEvent>>> {
         let mut events = Vec::new();
+        self.release_retired();
         for device_frame in
             self.engines.iter().filter(|device_frame| std::ptr::eq(&raw const **device_frame.engine.account(), account))
         {
             let Some(accelerator) = device_frame.engine.accelerator() else { continue };
             for stream in device_frame.all_streams() {
-                events.push(stream.behind(accelerator, false)?.event);
+                events.push(stream.last(accelerator)?);
             }
         }
         Ok(events)
@@ -207,33 +206,43 @@ impl RunFrame {
         for device_frame in &self.engines {
             device_frame.uploads.iter().for_each(|upload| upload.is_there.store(false, Relaxed));
         }
-        // The failure was reported already, by the run that left this behind.
-        self.when_done(|_, _| true, true, move |_| then(Ok(())))
+        // The failure was reported already, by the run that left this behind. A lost device fails this run, too.
+        self.when_done(
+            |_, _| true,
+            true,
+            move |result| {
+                then(result.or_else(|error| if error.code() == Code::DeviceLost { Err(error) } else { Ok(()) }));
+            },
+        )
     }
 
     /// Calls `then` when the devices are done with all work that these streams were given until now, maybe at once and
-    /// in this call; with the first failure among them. `clears` has the streams work again after one.
+    /// in this call; with the first failure among them. `clears` has the streams work again after one. A device that
+    /// is lost is done, and the others are waited for.
     fn when_done(
         &self,
         which: impl Fn(&DeviceFrame, &FrameStream) -> bool,
         clears: bool,
         then: impl FnOnce(Result<()>) + Send + 'static,
     ) -> Result<()> {
-        let mut marks = Vec::new();
+        let (mut marks, mut lost) = (Vec::new(), Ok(()));
         for device_frame in &self.engines {
             let Some(accelerator) = device_frame.engine.accelerator() else { continue };
             for stream in device_frame.all_streams().filter(|stream| which(device_frame, stream)) {
-                let mark = stream.behind(accelerator, clears).map_err(of(&device_frame.engine.label()))?;
-                marks.push((Ref::clone(&device_frame.engine), Arc::clone(&device_frame.done), mark));
+                match stream.behind(accelerator, clears).map_err(of(&device_frame.engine.label())) {
+                    Ok(mark) => marks.push((Ref::clone(&device_frame.engine), Arc::clone(&device_frame.done), mark)),
+                    Err(error) if error.code() == Code::DeviceLost => lost = lost.and(Err(error)),
+                    Err(error) => return Err(error),
+                }
             }
         }
         if marks.is_empty() {
-            then(Ok(()));
+            then(lost);
             return Ok(());
         }
         let events: Vec<_> =
             marks.iter().map(|(engine, _, mark)| (Ref::clone(engine), Arc::clone(&mark.event))).collect();
-        let behind = Arc::new((Mutex::new(Some((then, marks))), AtomicUsize::new(events.len())));
+        let behind = Arc::new((Mutex::new(Some((then, marks, lost))), AtomicUsize::new(events.len())));
         for (engine, event) in &events {
             let behind = Arc::clone(&behind);
             let told = move || {
@@ -242,8 +251,8 @@ impl RunFrame {
                 if left.fetch_sub(1, AcqRel) > 1 {
                     return;
                 }
-                let Some((then, marks)) = then.lock().take() else { return };
-                let mut result = Ok(());
+                let Some((then, marks, lost)) = then.lock().take() else { return };
+                let mut result = lost;
                 for (engine, done, mark) in &marks {
                     let reached = mark.event.is_reached().map(|_| mark.tell(done));
                     result = result.and(reached.map_err(|error| of(&engine.label())(error.as_origin())));
@@ -298,6 +307,28 @@ impl RunFrame {
     pub fn retire(&self, used: Box<dyn Any + Send + Sync>) {
         self.retired.lock().push(used);
         self.has_retired.store(true, Relaxed);
+    }
+
+    /// Has what was retired go when the devices are done with all work until now. If a device refuses to tell, it stays.
+    fn release_retired(&self) {
+        let retired = std::mem::take(&mut *self.retired.lock());
+        if retired.is_empty() {
+            return;
+        }
+        let kept = Arc::new(Mutex::new(retired));
+        let going = Arc::clone(&kept);
+        let told = self.when_done(
+            |_, _| true,
+            false,
+            move |_| {
+                let retired = std::mem::take(&mut *going.lock());
+                drop(retired);
+            },
+        );
+        if told.is_err() {
+            let mut retired = std::mem::take(&mut *kept.lock());
+            self.retired.lock().append(&mut retired);
+        }
     }
 
     /// The devices are done with all earlier work.

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * What a failed run has left on a device: it is kept until the device is done with it, whatever has become of the
+ * program, and it goes then.
+ */
+
+#include <stdbool.h>
+#include <weir/ops.h>
+#include <weir/inspect.h>
+#include <weir/device.h>
+
+#include "make.h"
+#include "test_device_board.h"
+
+enum { LEN = 16, LOOKS = 8 };
+
+static const uint64_t capabilities = WEIR_DEVICE_OWN_MEMORY | WEIR_DEVICE_PINNED_MEMORY;
+
+/* The functions of a test device that fail, or answer late, on request. */
+static weir_device_vtable inner;
+static test_device *held; /* of this one */
+static void *_Atomic held_device; /* its first device */
+static _Atomic bool is_refusing;  /* launches and records of events */
+static _Atomic bool is_lost;      /* each launch loses the device */
+static _Atomic bool is_held;      /* no event is reached */
+static _Atomic bool holds_cleared; /* it is held from the time at which a stream is cleared */
+static _Atomic bool is_early;
+static _Atomic int looks_left; /* queries for which no event is reached, since the last record; below 0: none */
+
+static int32_t open_device(void *ctx, uint32_t index, void **out_device) {
+    const int32_t status = inner.device_open(ctx, index, out_device);
+    if (status == WEIR_OK && ctx == held) held_device = *out_device;
+    return status;
+}
+
+static void destroy_stream(void *device, void *stream) {
+    if (is_held && device == held_device) is_early = true;
+    inner.stream_destroy(device, stream);
+}
+
+static int32_t clear_error(void *device, void *stream) {
+    if (holds_cleared && device == held_device) is_held = true;
+    return inner.stream_clear_error(device, stream);
+}
+
+static int32_t launch(void *device, void *stream, void *kernel, const weir_device_launch *l) {
+    if (is_lost && device != held_device) return WEIR_DEVICE_LOST;
+    return is_refusing ? WEIR_UNAVAILABLE : inner.launch(device, stream, kernel, l);
+}
+
+static int32_t record_event(void *device, void *event, void *stream) {
+    if (is_refusing) return WEIR_UNAVAILABLE;
+    if (looks_left >= 0) looks_left = LOOKS;
+    return inner.event_record(device, event, stream);
+}
+
+static int32_t query_event(void *device, void *event, int32_t *out_reached) {
+    int32_t reached = 0;
+    const int32_t status = inner.event_query(device, event, &reached);
+    if (status != WEIR_OK) return status;
+    if (is_held && device == held_device) reached = 0;
+    if (looks_left > 0) {
+        looks_left--;
+        reached = 0;
+    }
+    *out_reached = reached;
+    return WEIR_OK;
+}
+
+static board plug_in_held(const char *name) {
+    board b = {.name = name, .device = test_device_create(capabilities)};
+    inner = test_device_vtable();
+    weir_device_vtable outer = inner;
+    outer.device_open = open_device;
+    outer.stream_destroy = destroy_stream;
+    outer.stream_clear_error = clear_error;
+    outer.launch = launch;
+    outer.event_record = record_event;
+    outer.event_query = query_event;
+    looks_left = -1;
+    is_early = false;
+    CHECK(b.device != NULL);
+    CHECK_OK(weir_device_register(name, 0, &outer, b.device));
+    CHECK_OK(weir_engine_kind_from_name(name, &b.kind));
+    return b;
+}
+
+static weir_engine *engine_on(const board *b) {
+    weir_engine *engine = NULL;
+    CHECK_OK(weir_engine_create(b->kind, 0, NULL, &engine));
+    return engine;
+}
+
+/* y = x + x on each of these engines; the first one is the cpu's. */
+static weir_program *sums(weir_engine *const *engines, size_t num_engines) {
+    const weir_tensor_desc desc = vector_desc(LEN);
+    weir_graph *graph = make_graph("sums");
+    weir_program *program = NULL;
+    weir_value x;
+    CHECK_OK(weir_graph_add_input(graph, "x", &desc, &x));
+    for (size_t i = 1; i < num_engines; i++) {
+        const weir_value both[2] = {x, x};
+        weir_kernel *add = NULL;
+        weir_value y;
+        char name[16];
+        (void)snprintf(name, sizeof name, "y%zu", i);
+        CHECK_OK(weir_kernel_create_binary(engines[i], BINARY(ADD), NULL, &add));
+        CHECK_OK(weir_graph_add_kernel(graph, name, add, both, 2, &y, 1, NULL));
+        CHECK_OK(weir_graph_add_output(graph, name, y));
+        weir_kernel_release(add);
+    }
+    CHECK_OK(weir_graph_compile(graph, engines, num_engines, NULL, &program));
+    weir_graph_destroy(graph);
+    return program;
+}
+
+/* The device refuses to tell of an event behind a failed run until the program was released: what the run has used goes
+ * when a wait for everything finds it over. */
+static void test_refused(void) {
+    board on = plug_in_held("board-refusing");
+    weir_engine *engines[2] = {make_engine(NULL), engine_on(&on)};
+    weir_program *program = sums(engines, 2);
+    weir_tensor *x = make_tensor(engines[0], vector_desc(LEN)), *y = make_tensor(engines[0], vector_desc(LEN));
+    CHECK_OK(weir_program_run(program, NULL, &x, 1, &y, 1, NULL));
+    is_refusing = true;
+    CHECK_EQ(weir_program_run(program, NULL, &x, 1, &y, 1, NULL), WEIR_UNAVAILABLE);
+    weir_program_release(program);
+    is_refusing = false;
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
+    weir_tensor_release(x);
+    weir_tensor_release(y);
+    for (int i = 0; i < 2; i++) weir_engine_release(engines[i]);
+    pull_out(&on);
+}
+
+/* The device tells late of what a failed run has left: a wait that only looks finds it over in the end. */
+static void test_looks(void) {
+    board on = plug_in_held("board-late");
+    weir_engine *engines[2] = {make_engine(NULL), engine_on(&on)};
+    weir_program *program = sums(engines, 2);
+    weir_tensor *x = make_tensor(engines[0], vector_desc(LEN)), *y = make_tensor(engines[0], vector_desc(LEN));
+    CHECK_OK(weir_program_run(program, NULL, &x, 1, &y, 1, NULL));
+    is_refusing = true;
+    CHECK_EQ(weir_program_run(program, NULL, &x, 1, &y, 1, NULL), WEIR_UNAVAILABLE);
+    is_refusing = false;
+    looks_left = 0;
+    CHECK_EQ(weir_engine_synchronize(engines[1], 0), WEIR_DEADLINE_EXCEEDED);
+    EVENTUALLY(weir_engine_synchronize(engines[1], 0) == WEIR_OK);
+    looks_left = -1;
+    CHECK_OK(weir_program_run(program, NULL, &x, 1, &y, 1, NULL));
+    weir_program_release(program);
+    weir_tensor_release(x);
+    weir_tensor_release(y);
+    for (int i = 0; i < 2; i++) weir_engine_release(engines[i]);
+    pull_out(&on);
+}
+
+/* One device of a program is lost, and the other one is not done yet with its part when the program is released. */
+static void test_lost_beside(void) {
+    board on = plug_in_held("board-held"), lost = plug_in_held("board-lost");
+    held = on.device;
+    weir_engine *engines[3] = {make_engine(NULL), engine_on(&on), engine_on(&lost)};
+    weir_program *program = sums(engines, 3);
+    weir_tensor *x = make_tensor(engines[0], vector_desc(LEN)), *y[2];
+    for (int i = 0; i < 2; i++) y[i] = make_tensor(engines[0], vector_desc(LEN));
+    CHECK_OK(weir_program_run(program, NULL, &x, 1, y, 2, NULL));
+    is_lost = true;
+    CHECK_EQ(weir_program_run(program, NULL, &x, 1, y, 2, NULL), WEIR_DEVICE_LOST);
+    holds_cleared = true;
+    weir_program_release(program);
+    weir_tensor_release(x);
+    for (int i = 0; i < 2; i++) weir_tensor_release(y[i]);
+    for (int i = 0; i < 3; i++) weir_engine_release(engines[i]);
+    EVENTUALLY(runtime_info().programs == 0 && is_held);
+    (void)runtime_info(); /* ends what was let go of inside of callbacks */
+    CHECK(!is_early);
+    holds_cleared = is_held = is_lost = false;
+    pull_out(&lost);
+    pull_out(&on);
+    CHECK(!is_early);
+    held = NULL;
+    held_device = NULL;
+}
+
+int main(void) {
+    weir_runtime_info before = runtime_info();
+    test_refused();
+    test_looks();
+    test_lost_beside();
+    check_released(&before);
+    return 0;
+}
