@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What a failed run has left on a device: it is kept until the device is done with it, whatever has become of the
- * program, and it goes then.
+ * What a failed run, or a trace, has left on a device: it is kept until the device is done with it, whatever has become
+ * of the program, and it goes then.
  */
 
 #include <stdbool.h>
 #include <weir/ops.h>
 #include <weir/inspect.h>
+#include <weir/trace.h>
 #include <weir/device.h>
 
 #include "make.h"
@@ -14,18 +15,20 @@
 
 enum { LEN = 16, LOOKS = 8 };
 
-static const uint64_t capabilities = WEIR_DEVICE_OWN_MEMORY | WEIR_DEVICE_PINNED_MEMORY;
+static const uint64_t capabilities = WEIR_DEVICE_OWN_MEMORY | WEIR_DEVICE_PINNED_MEMORY | WEIR_DEVICE_TIMING;
 
 /* The functions of a test device that fail, or answer late, on request. */
 static weir_device_vtable inner;
 static test_device *held; /* of this one */
+static void *_Atomic clock_stream;
 static void *_Atomic held_device; /* its first device */
 static _Atomic bool is_refusing;  /* launches and records of events */
 static _Atomic bool is_lost;      /* each launch loses the device */
 static _Atomic bool is_held;      /* no event is reached */
 static _Atomic bool holds_cleared; /* it is held from the time at which a stream is cleared */
-static _Atomic bool is_early;
+static _Atomic bool is_clock_held, is_early;
 static _Atomic int looks_left; /* queries for which no event is reached, since the last record; below 0: none */
+static void *_Atomic clock_event;
 
 static int32_t open_device(void *ctx, uint32_t index, void **out_device) {
     const int32_t status = inner.device_open(ctx, index, out_device);
@@ -33,8 +36,14 @@ static int32_t open_device(void *ctx, uint32_t index, void **out_device) {
     return status;
 }
 
+static int32_t create_stream(void *device, const weir_device_stream_attr *attr, void **out_stream) {
+    const int32_t status = inner.stream_create(device, attr, out_stream);
+    if (status == WEIR_OK && strncmp(attr->name, "clock of", 8) == 0) clock_stream = *out_stream;
+    return status;
+}
+
 static void destroy_stream(void *device, void *stream) {
-    if (is_held && device == held_device) is_early = true;
+    if ((is_held && device == held_device) || (is_clock_held && stream == clock_stream)) is_early = true;
     inner.stream_destroy(device, stream);
 }
 
@@ -51,6 +60,7 @@ static int32_t launch(void *device, void *stream, void *kernel, const weir_devic
 static int32_t record_event(void *device, void *event, void *stream) {
     if (is_refusing) return WEIR_UNAVAILABLE;
     if (looks_left >= 0) looks_left = LOOKS;
+    if (stream == clock_stream) clock_event = event;
     return inner.event_record(device, event, stream);
 }
 
@@ -58,7 +68,7 @@ static int32_t query_event(void *device, void *event, int32_t *out_reached) {
     int32_t reached = 0;
     const int32_t status = inner.event_query(device, event, &reached);
     if (status != WEIR_OK) return status;
-    if (is_held && device == held_device) reached = 0;
+    if ((is_held && device == held_device) || (is_clock_held && event == clock_event)) reached = 0;
     if (looks_left > 0) {
         looks_left--;
         reached = 0;
@@ -72,6 +82,7 @@ static board plug_in_held(const char *name) {
     inner = test_device_vtable();
     weir_device_vtable outer = inner;
     outer.device_open = open_device;
+    outer.stream_create = create_stream;
     outer.stream_destroy = destroy_stream;
     outer.stream_clear_error = clear_error;
     outer.launch = launch;
@@ -182,11 +193,36 @@ static void test_lost_beside(void) {
     held_device = NULL;
 }
 
+/* A trace compares clocks by an event in a stream of its own; the device does not get to it before the trace ends. */
+static void test_clock(void) {
+    board on = plug_in_held("board-clock");
+    weir_engine *engines[2] = {make_engine(NULL), engine_on(&on)};
+    weir_program *program = sums(engines, 2);
+    weir_tensor *x = make_tensor(engines[0], vector_desc(LEN)), *y = make_tensor(engines[0], vector_desc(LEN));
+    weir_trace *trace = NULL;
+    CHECK_OK(weir_trace_start(NULL, &trace));
+    is_clock_held = true;
+    CHECK_OK(weir_program_run(program, NULL, &x, 1, &y, 1, NULL));
+    CHECK(clock_stream != NULL);
+    CHECK_OK(weir_trace_stop(trace));
+    weir_trace_release(trace);
+    weir_program_release(program);
+    weir_tensor_release(x);
+    weir_tensor_release(y);
+    for (int i = 0; i < 2; i++) weir_engine_release(engines[i]);
+    (void)runtime_info(); /* ends what was let go of inside of callbacks */
+    CHECK(!is_early);
+    is_clock_held = false;
+    pull_out(&on);
+    CHECK(!is_early);
+}
+
 int main(void) {
     weir_runtime_info before = runtime_info();
     test_refused();
     test_looks();
     test_lost_beside();
+    test_clock();
     check_released(&before);
     return 0;
 }

@@ -7,10 +7,10 @@
 //! their length.
 #![forbid(unsafe_code)]
 
-use super::{Device, DeviceEvent, DeviceStream, DeviceStreamAttr, label};
+use super::{Device, DeviceEvent, DeviceStream, DeviceStreamAttr, Then, label};
 use crate::base::reserve;
 use crate::base::time::{Deadline, now_ns};
-use crate::sync::{Global, Mutex};
+use crate::sync::{Global, Mutex, fork};
 use std::sync::{Arc, Weak};
 
 /// Anchors are at most so far apart.
@@ -155,6 +155,17 @@ impl DeviceClock {
         let slack_ns = (now_ns() - before) / 2 + 1;
         *has_none = event.elapsed_ns(&*event).is_err();
         (!*has_none).then(|| DeviceAnchor { event, at_ns: before + slack_ns, slack_ns })
+    }
+}
+
+/// A stream is destroyed when its work is done: events that the device has still to reach keep it until then.
+impl Drop for DeviceClock {
+    fn drop(&mut self) {
+        let Some(ClockStream { stream, unreached }) = self.state.lock().stream.take() else { return };
+        if let (Some(last), Some(accelerator), false) = (unreached.last(), self.device.accelerator(), fork::forked()) {
+            let last = Arc::clone(last);
+            accelerator.when_reached(&last, Then::once(move || drop((stream, unreached))));
+        }
     }
 }
 
