@@ -27,6 +27,7 @@ static _Atomic bool is_lost;      /* each launch loses the device */
 static _Atomic bool is_held;      /* no event is reached */
 static _Atomic bool holds_cleared; /* it is held from the time at which a stream is cleared */
 static _Atomic bool is_clock_held, is_early;
+static _Atomic int launches;
 static _Atomic int looks_left; /* queries for which no event is reached, since the last record; below 0: none */
 static void *_Atomic clock_event;
 
@@ -53,6 +54,7 @@ static int32_t clear_error(void *device, void *stream) {
 }
 
 static int32_t launch(void *device, void *stream, void *kernel, const weir_device_launch *l) {
+    launches++;
     if (is_lost && device != held_device) return WEIR_DEVICE_LOST;
     return is_refusing ? WEIR_UNAVAILABLE : inner.launch(device, stream, kernel, l);
 }
@@ -217,12 +219,42 @@ static void test_clock(void) {
     CHECK(!is_early);
 }
 
+/* The trace of a program is released while the device works for a run of it: it does not keep the program. */
+static void test_trace(void) {
+    board on = plug_in_held("board-traced");
+    held = on.device;
+    weir_engine *engines[2] = {make_engine(NULL), engine_on(&on)};
+    weir_program *program = sums(engines, 2);
+    weir_stream *stream = make_stream(engines[0], WEIR_STREAM_ASYNCHRONOUS, NULL, "runs");
+    weir_tensor *x = make_tensor(engines[0], vector_desc(LEN)), *y = make_tensor(engines[0], vector_desc(LEN));
+    weir_trace *trace = NULL;
+    weir_run *run = NULL;
+    CHECK_OK(weir_trace_start(&(weir_trace_options){.struct_size = sizeof(weir_trace_options), .program = program}, &trace));
+    is_held = true;
+    launches = 0;
+    CHECK_OK(weir_program_start(program, stream, &x, 1, &y, 1, NULL, &run));
+    EVENTUALLY(launches > 0);
+    weir_trace_release(trace);
+    is_held = false;
+    CHECK_OK(weir_run_synchronize(run, WEIR_TIMEOUT_INFINITE));
+    weir_run_release(run);
+    weir_stream_release(stream);
+    weir_program_release(program);
+    weir_tensor_release(x);
+    weir_tensor_release(y);
+    for (int i = 0; i < 2; i++) weir_engine_release(engines[i]);
+    pull_out(&on);
+    held = NULL;
+    held_device = NULL;
+}
+
 int main(void) {
     weir_runtime_info before = runtime_info();
     test_refused();
     test_looks();
     test_lost_beside();
     test_clock();
+    test_trace();
     check_released(&before);
     return 0;
 }

@@ -18,7 +18,7 @@ use std::sync::{Arc, Weak};
 pub const MOST_TRACES: usize = 4;
 
 /// The work that a trace is of. Objects are told apart by an address or number of their own, which stays theirs while
-/// the trace keeps them (`Settings::keeps`).
+/// the trace keeps them (`Recorder::keeps`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
     /// All of the process.
@@ -64,6 +64,8 @@ pub struct Recorder {
     /// Never that of another trace.
     pub id: u64,
     pub settings: Settings,
+    /// What the settings keep, until the owner goes.
+    keeps: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
     pub begin: Anchor,
     /// Set when it is stopped: nothing that begins later belongs to it.
     end: OnceLock<Anchor>,
@@ -102,7 +104,7 @@ thread_local! {
 
 impl Recorder {
     /// Begins a trace. What it keeps of each thread is allocated here.
-    pub fn start(settings: Settings) -> Result<(Arc<Recorder>, usize)> {
+    pub fn start(mut settings: Settings) -> Result<(Arc<Recorder>, usize)> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         clock::choose();
         let mut rings = Vec::new();
@@ -118,6 +120,7 @@ impl Recorder {
         let place = &PLACES[at];
         let recorder = Arc::new(Recorder {
             id: NEXT.fetch_add(1, Relaxed),
+            keeps: Mutex::new(settings.keeps.take()),
             settings,
             begin: Anchor::now(),
             end: OnceLock::new(),
@@ -156,9 +159,12 @@ impl Recorder {
     /// Its owner goes.
     pub fn abandon(&self, at: usize) {
         ActivePlace::Trace(at).clear();
-        // Work that is over lets go of it.
+        // Work that is over lets go of it. Work that is not keeps the trace, and what that is of may be all that ends the
+        // work's stream. Nothing that begins from here on asks for the filter.
         if !fork::forked() {
             self.collect(false);
+            let kept = self.keeps.lock().take();
+            drop(kept);
         }
         if PLACES[at].post.leave_to_writers() {
             free(at);
