@@ -28,6 +28,8 @@ static _Atomic bool is_held;      /* no event is reached */
 static _Atomic bool holds_cleared; /* it is held from the time at which a stream is cleared */
 static _Atomic bool is_clock_held, is_early;
 static _Atomic int launches;
+static _Atomic bool refuses_fetch; /* the record behind a copy to the host, once */
+static _Atomic bool refuses_next;
 static _Atomic int looks_left; /* queries for which no event is reached, since the last record; below 0: none */
 static void *_Atomic clock_event;
 
@@ -59,8 +61,18 @@ static int32_t launch(void *device, void *stream, void *kernel, const weir_devic
     return is_refusing ? WEIR_UNAVAILABLE : inner.launch(device, stream, kernel, l);
 }
 
+static int32_t copy_to_host(void *device, void *stream, void *to, weir_device_address from, uint64_t bytes) {
+    if (refuses_fetch) refuses_next = true;
+    refuses_fetch = false;
+    return inner.copy_to_host(device, stream, to, from, bytes);
+}
+
 static int32_t record_event(void *device, void *event, void *stream) {
     if (is_refusing) return WEIR_UNAVAILABLE;
+    if (refuses_next) {
+        refuses_next = false;
+        return WEIR_UNAVAILABLE;
+    }
     if (looks_left >= 0) looks_left = LOOKS;
     if (stream == clock_stream) clock_event = event;
     return inner.event_record(device, event, stream);
@@ -79,8 +91,8 @@ static int32_t query_event(void *device, void *event, int32_t *out_reached) {
     return WEIR_OK;
 }
 
-static board plug_in_held(const char *name) {
-    board b = {.name = name, .device = test_device_create(capabilities)};
+static board plug_in_with(const char *name, uint64_t can) {
+    board b = {.name = name, .device = test_device_create(can)};
     inner = test_device_vtable();
     weir_device_vtable outer = inner;
     outer.device_open = open_device;
@@ -88,6 +100,7 @@ static board plug_in_held(const char *name) {
     outer.stream_destroy = destroy_stream;
     outer.stream_clear_error = clear_error;
     outer.launch = launch;
+    outer.copy_to_host = copy_to_host;
     outer.event_record = record_event;
     outer.event_query = query_event;
     looks_left = -1;
@@ -96,6 +109,10 @@ static board plug_in_held(const char *name) {
     CHECK_OK(weir_device_register(name, 0, &outer, b.device));
     CHECK_OK(weir_engine_kind_from_name(name, &b.kind));
     return b;
+}
+
+static board plug_in_held(const char *name) {
+    return plug_in_with(name, capabilities);
 }
 
 static weir_engine *engine_on(const board *b) {
@@ -161,6 +178,30 @@ static void test_looks(void) {
     EVENTUALLY(weir_engine_synchronize(engines[1], 0) == WEIR_OK);
     looks_left = -1;
     CHECK_OK(weir_program_run(program, NULL, &x, 1, &y, 1, NULL));
+    weir_program_release(program);
+    weir_tensor_release(x);
+    weir_tensor_release(y);
+    for (int i = 0; i < 2; i++) weir_engine_release(engines[i]);
+    pull_out(&on);
+}
+
+/* The device refuses the event behind a copy to the host's memory, which it makes all the same: the run fails, and not
+ * before the copy is over. */
+static void test_fetch(void) {
+    board on = plug_in_with("board-fetching", WEIR_DEVICE_OWN_MEMORY);
+    weir_engine *engines[2] = {make_engine(NULL), engine_on(&on)};
+    weir_program *program = sums(engines, 2);
+    weir_tensor *x = make_tensor(engines[0], vector_desc(LEN)), *y = make_tensor(engines[0], vector_desc(LEN));
+    for (int i = 0; i < LEN; i++) floats(x)[i] = 1;
+    CHECK_OK(weir_program_run(program, NULL, &x, 1, &y, 1, NULL));
+    test_device_slow(on.device, UINT64_C(20000000));
+    refuses_fetch = true;
+    CHECK_EQ(weir_program_run(program, NULL, &x, 1, &y, 1, NULL), WEIR_UNAVAILABLE);
+    for (int i = 0; i < LEN; i++) floats(y)[i] = 7;
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
+    for (int i = 0; i < LEN; i++) CHECK_EQ(floats(y)[i], 7);
+    CHECK_OK(weir_program_run(program, NULL, &x, 1, &y, 1, NULL));
+    for (int i = 0; i < LEN; i++) CHECK_EQ(floats(y)[i], 2);
     weir_program_release(program);
     weir_tensor_release(x);
     weir_tensor_release(y);
@@ -252,6 +293,7 @@ int main(void) {
     weir_runtime_info before = runtime_info();
     test_refused();
     test_looks();
+    test_fetch();
     test_lost_beside();
     test_clock();
     test_trace();

@@ -123,6 +123,8 @@ pub(in crate::graph) struct AwaitedCall {
     pub done: Completion,
     pub written: Option<Arc<EventMark>>,
     pub rest: Option<Arc<dyn Rest>>,
+    /// The device refused the event at first: the call fails, behind the event.
+    pub refusal: Option<Error>,
 }
 
 impl std::fmt::Debug for AwaitedCall {
@@ -144,13 +146,16 @@ pub(in crate::graph) struct Fetched {
 
 impl Reached for Fetched {
     fn reached(&self) {
-        let Some(AwaitedCall { done, written, rest }) = self.call.lock().take() else { return };
+        let Some(AwaitedCall { done, written, rest, refusal }) = self.call.lock().take() else { return };
         // The failure of the work itself, before that of the stream that waited for it.
         let written = written.map_or(Ok(()), |mark| mark.event.is_reached().map(drop));
         // A run reports the first failure, not that of the stream that waited for it.
-        let result = written.and_then(|()| self.event.event.is_reached().map(drop)).map_err(Error::as_origin);
-        if result.is_ok() {
+        let reached = written.and_then(|()| self.event.event.is_reached().map(drop)).map_err(Error::as_origin);
+        if reached.is_ok() {
             self.event.tell(&self.done);
+        }
+        let result = reached.and(refusal.map_or(Ok(()), Err));
+        if result.is_ok() {
             // The host's part may block, so it is not for this thread.
             done.leave(rest);
         }

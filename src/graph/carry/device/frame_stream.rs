@@ -12,12 +12,17 @@
 //! the wait for its event, and the report that an event was reached comes before the end of the run.
 #![forbid(unsafe_code)]
 
-use crate::base::{Error, Result};
+use crate::base::{Code, Error, Result};
 use crate::device::{Accelerator, DeviceEvent, DeviceStream};
 use crate::sync::{Mutex, MutexGuard};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// How often a device is asked for an event behind work that must not end unseen, and the pause between.
+const ASKS: usize = 20;
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// For each frame stream of an engine, the amount of its work.
 #[derive(Debug)]
@@ -94,6 +99,25 @@ impl Giving<'_> {
         self.stream.record(&mark.event)?;
         mark.clock.merge(self.clock);
         Ok(())
+    }
+}
+
+impl Giving<'_> {
+    /// As `mark`, behind work that must not end unseen: a device that refuses is asked again for a while. Returns its
+    /// first refusal. An error: nobody will know when that work is over, unless the device is lost.
+    pub fn insist(&self, mark: &EventMark) -> Result<Option<Error>> {
+        let mut refusal = None;
+        for asked in 0.. {
+            match self.mark(mark) {
+                Ok(()) => break,
+                Err(error) if error.code() == Code::DeviceLost || asked == ASKS => return Err(error),
+                Err(error) => _ = refusal.get_or_insert(error),
+            }
+            if asked > 0 {
+                std::thread::sleep(PAUSE);
+            }
+        }
+        Ok(refusal)
     }
 }
 

@@ -180,7 +180,7 @@ impl Kernel for Pace {
         let Some(accelerator) = device_frame.engine.accelerator() else {
             return Err(Error::internal("a frame on the host's engine"));
         };
-        *before.call.lock() = Some(AwaitedCall { done, written: None, rest: None });
+        *before.call.lock() = Some(AwaitedCall { done, written: None, rest: None, refusal: None });
         accelerator.when_reached(&before.event.event, Then::shared(Arc::clone(before) as Arc<dyn Reached>));
         Ok(())
     }
@@ -202,15 +202,18 @@ fn complete(
         return Err(Error::internal("a frame on the host's engine"));
     };
     let stream = device_frame.fetch_stream()?.lock();
+    let mut refusal = None;
     device_frame.within(&mut || {
         if let Some(written) = &written {
             stream.wait_for(written)?;
         }
         work(&*stream)?;
-        stream.mark(&fetched.event)
+        // The work may write memory of the host's, which belongs to others when the node is over.
+        refusal = stream.insist(&fetched.event)?;
+        Ok(())
     })?;
     drop(stream);
-    *fetched.call.lock() = Some(AwaitedCall { done, written, rest });
+    *fetched.call.lock() = Some(AwaitedCall { done, written, rest, refusal });
     accelerator.when_reached(&fetched.event.event, Then::shared(Arc::clone(fetched) as Arc<dyn Reached>));
     Ok(())
 }
