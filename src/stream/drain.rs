@@ -454,6 +454,9 @@ impl Job for Queue {
     }
 }
 
+/// Queues to drain, and in which role.
+type Later = VecDeque<(Arc<Queue>, ThreadRole)>;
+
 /// What this thread drains, and the queues that it has put off. One object, since each access to a thread-local of a
 /// shared library is a call.
 struct Draining {
@@ -461,9 +464,9 @@ struct Draining {
     is_draining: Cell<bool>,
     /// Whether it issues the items of a queue that was called.
     is_issuing: Cell<bool>,
-    /// Queues to drain, in this order, and in which role. Emptied and freed before the thread leaves the library, so
-    /// that it needs no destructor: registering one allocates on each host thread.
-    later: ManuallyDrop<RefCell<VecDeque<(Arc<Queue>, ThreadRole)>>>,
+    /// Queues to drain, in this order. Emptied and freed before the thread leaves the library, so that it needs no
+    /// destructor: registering one allocates on each host thread.
+    later: ManuallyDrop<RefCell<Later>>,
 }
 
 thread_local! {
