@@ -270,7 +270,8 @@ static void test_trace(void) {
     weir_tensor *x = make_tensor(engines[0], vector_desc(LEN)), *y = make_tensor(engines[0], vector_desc(LEN));
     weir_trace *trace = NULL;
     weir_run *run = NULL;
-    CHECK_OK(weir_trace_start(&(weir_trace_options){.struct_size = sizeof(weir_trace_options), .program = program}, &trace));
+    const weir_trace_options options = {.struct_size = sizeof options, .program = program};
+    CHECK_OK(weir_trace_start(&options, &trace));
     is_held = true;
     launches = 0;
     CHECK_OK(weir_program_start(program, stream, &x, 1, &y, 1, NULL, &run));

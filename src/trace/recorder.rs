@@ -159,8 +159,8 @@ impl Recorder {
     /// Its owner goes.
     pub fn abandon(&self, at: usize) {
         ActivePlace::Trace(at).clear();
-        // Work that is over lets go of it. Work that is not keeps the trace, and what that is of may be all that ends the
-        // work's stream. Nothing that begins from here on asks for the filter.
+        // Work that is over lets go of it. Work that is not keeps the trace, and what that is of may be all that ends
+        // the work's stream. Nothing that begins from here on asks for the filter.
         if !fork::forked() {
             self.collect(false);
             let kept = self.keeps.lock().take();

@@ -145,8 +145,8 @@ impl FrameStream {
         self.clock.at(self.number) <= done.at(self.number)
     }
 
-    /// An event behind all of its work, the same one until it is given more: so a wait that only looks, again and again,
-    /// finds the event reached in the end.
+    /// An event behind all of its work, the same one until it is given more: so a wait that only looks, again and
+    /// again, finds the event reached in the end.
     pub fn last(&self, accelerator: &dyn Accelerator) -> Result<Arc<dyn DeviceEvent>> {
         let stream = self.stream.lock();
         let (mut looked, work) = (self.looked.lock(), self.clock.at(self.number));

@@ -309,7 +309,8 @@ impl RunFrame {
         self.has_retired.store(true, Relaxed);
     }
 
-    /// Has what was retired go when the devices are done with all work until now. If a device refuses to tell, it stays.
+    /// Has what was retired go when the devices are done with all work until now. If a device refuses to tell, it
+    /// stays.
     fn release_retired(&self) {
         let retired = std::mem::take(&mut *self.retired.lock());
         if retired.is_empty() {
