@@ -153,7 +153,7 @@ unsafe fn some_rows<V: Reduced>(log: bool, x: &[f32], out: &mut [f32], len: usiz
             *greatest = row_greatest::<V>(x.add(i * len), len);
         }
         let mut shifts = [Shift::of(0.0); ROWS];
-        for (shift, &max) in shifts.iter_mut().zip(&greatest) {
+        for (shift, &max) in shifts.iter_mut().zip(&greatest).take(count) {
             *shift = Shift::of(max);
         }
         for (i, (sum, shift)) in sums.iter_mut().zip(&shifts).enumerate().take(count) {
