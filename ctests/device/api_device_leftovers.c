@@ -132,7 +132,7 @@ static weir_program *sums(weir_engine *const *engines, size_t num_engines) {
         const weir_value both[2] = {x, x};
         weir_kernel *add = NULL;
         weir_value y;
-        char name[16];
+        char name[32];
         (void)snprintf(name, sizeof name, "y%zu", i);
         CHECK_OK(weir_kernel_create_binary(engines[i], BINARY(ADD), NULL, &add));
         CHECK_OK(weir_graph_add_kernel(graph, name, add, both, 2, &y, 1, NULL));
