@@ -19,8 +19,8 @@ use crate::base::{Error, Ref, Result};
 use crate::device::Device;
 use crate::sync::{DrainGuard, DrainLock, ambient};
 use crate::threadpool::{Job, ThreadPool};
+use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Weak};
@@ -158,7 +158,7 @@ impl Queue {
                 ThreadRole::Issuer => here.is_issuing.get(),
             };
             if is_later {
-                return here.later.borrow_mut().push_back((Arc::clone(self), role));
+                return here.later.borrow_mut().push((Arc::clone(self), role));
             }
             here.before_others(|| match role {
                 ThreadRole::Host => self.drain_beside_others(),
@@ -455,7 +455,7 @@ impl Job for Queue {
 }
 
 /// Queues to drain, and in which role.
-type Later = VecDeque<(Arc<Queue>, ThreadRole)>;
+type Later = SmallVec<[(Arc<Queue>, ThreadRole); 4]>;
 
 /// What this thread drains, and the queues that it has put off. One object, since each access to a thread-local of a
 /// shared library is a call.
@@ -464,8 +464,8 @@ struct Draining {
     is_draining: Cell<bool>,
     /// Whether it issues the items of a queue that was called.
     is_issuing: Cell<bool>,
-    /// Queues to drain, in this order. Emptied and freed before the thread leaves the library, so that it needs no
-    /// destructor: registering one allocates on each host thread.
+    /// Queues to drain, in this order; of a few no memory is asked for. Emptied and freed before the thread leaves the
+    /// library, so that it needs no destructor: registering one allocates on each host thread.
     later: ManuallyDrop<RefCell<Later>>,
 }
 
@@ -474,7 +474,7 @@ thread_local! {
         Draining {
             is_draining: Cell::new(false),
             is_issuing: Cell::new(false),
-            later: ManuallyDrop::new(RefCell::new(VecDeque::new())),
+            later: ManuallyDrop::new(RefCell::new(SmallVec::new_const())),
         }
     };
 }
@@ -487,7 +487,7 @@ impl Draining {
     fn next_to_issue(&self) -> Option<Arc<Queue>> {
         let mut later = self.later.borrow_mut();
         let first = later.iter().position(|(_, role)| *role == ThreadRole::Issuer)?;
-        later.remove(first).map(|(queue, _)| queue)
+        Some(later.remove(first).0)
     }
 
     /// Runs `work`, and then drains the queues that it put off, unless work around it will.
@@ -502,18 +502,24 @@ impl Draining {
     }
 
     fn run_later(&self) {
-        // The usual case, on the way of every wait. What is freed leaves no capacity behind.
-        if self.later.borrow().capacity() == 0 {
-            return;
-        }
-        let next = || self.later.borrow_mut().pop_front();
-        while let Some((queue, role)) = next() {
-            match role {
-                ThreadRole::Host => queue.drain_beside_others(),
-                ThreadRole::Issuer => queue.drain_here(role),
+        loop {
+            // Not borrowed while a queue is drained.
+            let next = {
+                let mut later = self.later.borrow_mut();
+                if later.is_empty() {
+                    // Where there were many of them they were on the heap.
+                    if later.spilled() {
+                        later.shrink_to_fit();
+                    }
+                    return;
+                }
+                later.remove(0)
+            };
+            match next {
+                (queue, ThreadRole::Host) => queue.drain_beside_others(),
+                (queue, role) => queue.drain_here(role),
             }
         }
-        drop(self.later.take());
     }
 }
 
