@@ -97,8 +97,8 @@ static void test_later(weir_threadpool *pool) {
         }
         weir_trace *trace = NULL;
         text told = {NULL, 0};
-        /* Each completion of RACING is a thread. */
-        const weir_trace_options many = {.struct_size = sizeof many, .threads = 256, .records_per_thread = 4096};
+        /* Each completion of RACING is a thread; or one thread does all, if they are faster than the call they race. */
+        const weir_trace_options many = {.struct_size = sizeof many, .threads = 256, .records_per_thread = 16384};
         begin(&t);
         CHECK_OK(weir_trace_start(&many, &trace));
         for (int i = 0; i < rounds; i++) {
@@ -113,14 +113,8 @@ static void test_later(weir_threadpool *pool) {
         CHECK_OK(weir_trace_stop(trace));
         end(&t);
         CHECK_OK(weir_trace_save_to(trace, WEIR_TRACE_CHROME, collect, &told));
-        /* A trace says what it had no room for: a span is a record or two. */
-        weir_trace_info info = {.struct_size = sizeof info};
-        CHECK_OK(weir_trace_get_info(trace, &info));
         weir_trace_release(trace);
-        const long of_trace = spans(&told, "\"cat\":\"node\"");
-        const long lost = (long)(info.lost + info.lost_without_ring), hooked = t.nodes + t.again;
-        if (lost == 0) CHECK_EQ(hooked, of_trace);
-        CHECK(of_trace <= hooked && of_trace + lost >= hooked);
+        CHECK_EQ(t.nodes + t.again, spans(&told, "\"cat\":\"node\""));
         free(told.data);
         parts += t.again;
         if (is_refused) {
