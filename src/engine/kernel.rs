@@ -23,7 +23,7 @@ pub struct BoundKernel {
     name: Box<str>,
     label: OnceLock<Box<str>>,
     cost_ns: u64,
-    /// What engines make it from; `None`: its ingredients are transient.
+    /// Engines make it from this; `None`: its ingredients are transient.
     operation: Option<OwnOperation>,
     /// It is for its engine alone.
     is_bound: bool,

@@ -165,7 +165,7 @@ fn prune(graph: &Contents, outputs: &[usize]) -> (Contents, Vec<bool>) {
             to_do.extend(graph.nodes[node].predecessors().filter(|&before| !needed[before]));
         }
     }
-    // What has begun a communication is followed by its end.
+    // The end of a communication follows its beginning.
     for (index, node) in graph.nodes.iter().enumerate() {
         if let NodeBody::Kernel { kernel, inputs, .. } = &node.body
             && kernel.kernel().is_relied_on()

@@ -64,7 +64,7 @@ pub struct Recorder {
     /// Never that of another trace.
     pub id: u64,
     pub settings: Settings,
-    /// What the settings keep, until the owner goes.
+    /// Kept alive by the settings, until the owner goes.
     keeps: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
     pub begin: Anchor,
     /// Set when it is stopped: nothing that begins later belongs to it.

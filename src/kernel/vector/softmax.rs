@@ -169,8 +169,8 @@ unsafe fn some_rows<V: Reduced>(log: bool, x: &[f32], out: &mut [f32], len: usiz
     }
 }
 
-/// The elements of a row that go STEP vectors at a time, and those that go by whole vectors. What is left goes in the
-/// last vector of the row, which overlaps the one before, or in a partial vector if the row is shorter.
+/// The elements of a row that go STEP vectors at a time, and those that go by whole vectors. The others go in the last
+/// vector of the row, which overlaps the one before, or in a partial vector if the row is shorter.
 #[inline(always)]
 fn steps<V: Reduced>(len: usize) -> (usize, usize) {
     (len - len % (STEP * V::LANES), len - len % V::LANES)

@@ -41,7 +41,7 @@ unsafe fn exponential<N: SimdNumber>(rounded: N, r: N) -> N {
     }
 }
 
-/// What is taken off the numbers of a row, or of a lane's row: a maximum in three parts.
+/// A maximum in three parts, which is taken off the numbers of a row, or of a lane's row.
 #[derive(Clone, Copy)]
 pub(super) struct Shift<N> {
     /// All of a large one, or nothing.
