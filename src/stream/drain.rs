@@ -457,8 +457,8 @@ impl Job for Queue {
 /// Queues to drain, and in which role.
 type Later = SmallVec<[(Arc<Queue>, ThreadRole); 4]>;
 
-/// The state of a thread that drains, and the queues that it has put off. One object, since each access to a thread-local of a
-/// shared library is a call.
+/// The state of a thread that drains, and the queues that it has put off. One object, since each access to a
+/// thread-local of a shared library is a call.
 struct Draining {
     /// Whether it comes to the queues that are put off when its current item is over.
     is_draining: Cell<bool>,
