@@ -35,6 +35,8 @@ pub trait SimdNumber: Copy {
 pub trait Vector: SimdNumber {
     /// Floats in a register.
     const LANES: usize;
+    /// Whether a part of a register is loaded and stored by one instruction with a mask, which costs no more.
+    const HAS_MASKS: bool = false;
 
     unsafe fn load(from: *const f32) -> Self;
     /// `count` floats, at most LANES; 1 in the other lanes, of which no function raises a floating-point exception.

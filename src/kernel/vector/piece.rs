@@ -26,6 +26,8 @@ const LEAST_ROWS: usize = 4;
 const WIDE_RUN: usize = 32;
 /// Minimum columns of tiles that read a B of any size once in place: whole cache lines.
 const LEAST_RUN: usize = 16;
+/// Columns of tiles that read a B in some cache in place: four cache lines, or five.
+const WIDE_ROW: usize = 64;
 
 /// A running piece.
 pub struct GemmPiece<'a> {
@@ -191,12 +193,14 @@ impl GemmPiece<'_> {
             OperandB::Panels(_) => ReadB::Panels,
             OperandB::Matrix(b) if !self.shape.transpose_b => {
                 let once = self.micro.columns_of(rows);
-                // Registers that straddle cache lines are read twice each, every time.
-                let register = self.micro.lanes * size_of::<f32>();
+                let floats = self.shape.k.saturating_mul(b.stride());
+                // A row of a tile that is not aligned reads a cache line more than it has, every time: one in five at
+                // most if it is wide.
+                let lanes = self.micro.lanes;
                 // SAFETY: the address is not used.
-                let aligned = unsafe { b.at(0, 0) as usize }.is_multiple_of(register)
-                    && b.stride().is_multiple_of(self.micro.lanes);
-                let near = aligned && self.shape.k.saturating_mul(b.stride()) <= NEAR_B;
+                let aligned = unsafe { b.at(0, 0) as usize }.is_multiple_of(lanes * size_of::<f32>())
+                    && b.stride().is_multiple_of(lanes);
+                let near = floats <= NEAR_B && aligned || floats <= CACHED_B && self.micro.width >= WIDE_ROW;
                 match once >= LEAST_RUN && !kept {
                     true => ReadB::Place(once),
                     false if near => ReadB::Place(self.micro.width),

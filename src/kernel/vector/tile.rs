@@ -201,11 +201,16 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
     // SAFETY: rows, columns and steps of the tile.
     unsafe {
         let mut sums = [[V::splat(0.0); W]; R];
-        // Sums over places are short: what comes from far away would not be there when they end.
-        if FROM == PLACES || scale.beta != 0.0 {
+        // At the end of a sum these lines may be far away, each row in a page of its own.
+        for column in (0..W * V::LANES).step_by(LINE) {
             for r in 0..R {
-                for column in (0..W * V::LANES).step_by(LINE) {
-                    ask_to_write(c.wrapping_add(r * c_stride + column));
+                ask_to_write(c.wrapping_add(r * c_stride + column));
+            }
+        }
+        if !epilogue.addend.is_null() {
+            for column in (0..W * V::LANES).step_by(LINE) {
+                for r in 0..R {
+                    prefetch(epilogue.addend.wrapping_add(r * epilogue.addend_stride + column));
                 }
             }
         }
@@ -243,12 +248,12 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
             left -= 1;
         }
         let plain = scale.alpha == 1.0 && (scale.beta == 0.0 || scale.beta == 1.0);
-        if plain && last == V::LANES {
+        if plain && (last == V::LANES || V::HAS_MASKS) {
             if scale.beta == 1.0 {
-                add_rows(&mut sums, c, c_stride);
+                add_rows(&mut sums, c, c_stride, last);
             }
             if !epilogue.columns.is_null() {
-                add_rows(&mut sums, epilogue.columns, 0);
+                add_rows(&mut sums, epilogue.columns, 0, last);
             }
             if !epilogue.rows.is_null() {
                 for (r, row) in sums.iter_mut().enumerate() {
@@ -257,7 +262,7 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
                 }
             }
             if !epilogue.addend.is_null() {
-                add_rows(&mut sums, epilogue.addend, epilogue.addend_stride);
+                add_rows(&mut sums, epilogue.addend, epilogue.addend_stride, last);
             }
             if epilogue.relu {
                 sums.iter_mut().flatten().for_each(|sum| *sum = relu(*sum));
@@ -265,7 +270,12 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
             // By reference: arrays that are iterated by value are moved through memory, in pieces of other sizes.
             for (r, row) in sums.iter().enumerate() {
                 for (w, sum) in row.iter().enumerate() {
-                    sum.store(c.add(r * c_stride + w * V::LANES));
+                    let to = c.add(r * c_stride + w * V::LANES);
+                    if V::HAS_MASKS && w + 1 == W && last != V::LANES {
+                        sum.store_part(to, last)
+                    } else {
+                        sum.store(to)
+                    }
                 }
             }
         } else {
@@ -276,16 +286,28 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
     }
 }
 
-/// Adds rows that are `stride` apart.
+/// Adds rows that are `stride` apart, each with `last` floats for its last register.
 ///
 /// # Safety
 /// There are so many floats, and the processor has the instructions of V.
 #[inline(always)]
-unsafe fn add_rows<V: Vector, const R: usize, const W: usize>(sums: &mut [[V; W]; R], more: *const f32, stride: usize) {
+unsafe fn add_rows<V: Vector, const R: usize, const W: usize>(
+    sums: &mut [[V; W]; R],
+    more: *const f32,
+    stride: usize,
+    last: usize,
+) {
     for (r, row) in sums.iter_mut().enumerate() {
         for (w, sum) in row.iter_mut().enumerate() {
             // SAFETY: as demanded of the caller.
-            unsafe { *sum = sum.add(V::load(more.add(r * stride + w * V::LANES))) };
+            unsafe {
+                let from = more.add(r * stride + w * V::LANES);
+                *sum = sum.add(if V::HAS_MASKS && w + 1 == W && last != V::LANES {
+                    V::load_first(from, last)
+                } else {
+                    V::load(from)
+                });
+            }
         }
     }
 }

@@ -44,6 +44,7 @@ fn settle(mut x: V) -> V {
 
 impl Vector for V {
     const LANES: usize = 16;
+    const HAS_MASKS: bool = true;
 
     methods! {
         fn settled(self: V) -> V { settle(self) }
