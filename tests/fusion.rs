@@ -1,4 +1,4 @@
-//! Fusion: elementwise nodes at the end of products and convolutions. A program with it makes the same bits as one
+//! Fusion: elementwise nodes at the end of products, convolutions, norms and reductions. A program with it makes the same bits as one
 //! without, and says what was fused.
 
 #[path = "kit/mod.rs"]
@@ -16,7 +16,11 @@ use weir_core::ops::axis::EdgeMode;
 use weir_core::ops::weir_activation_value::*;
 use weir_core::ops::weir_binary_op_value::{self, *};
 use weir_core::ops::weir_eltwise_op_value::*;
-use weir_core::ops::{Activation, Binary, Conv, Eltwise, Matmul, Pooling, Windows, weir_pooling_op_value};
+use weir_core::ops::weir_norm_op_value::*;
+use weir_core::ops::weir_reduce_op_value::{self, *};
+use weir_core::ops::{
+    Activation, Binary, Conv, Eltwise, Matmul, Norm, Pooling, Reduce, Windows, weir_pooling_op_value,
+};
 
 fn floats(dims: &[i64]) -> Desc {
     Desc::new(dtype::F32, dims)
@@ -80,6 +84,11 @@ fn relu() -> Builtin<Eltwise> {
 
 fn binary(op: weir_binary_op_value) -> Builtin<Binary> {
     Builtin::new(Binary::of(op))
+}
+
+fn reduce(op: weir_reduce_op_value, axes: &[i32]) -> Builtin<Reduce> {
+    let all = std::array::from_fn(|i| axes.get(i).copied().unwrap_or(0));
+    Builtin::new(Reduce { op, axes: all, num_axes: axes.len(), ..Reduce::argmax(0) })
 }
 
 fn compile(graph: &Graph, without_fusion: bool) -> Ref<Program> {
@@ -377,6 +386,66 @@ fn elementwise_nodes_become_chains() {
     let program = same(&graph, &[&inputs], 0);
     assert_eq!(program.num_nodes(), 1, "{:?}", told(&program));
     assert_eq!(program.node_stats(0).unwrap().name, "div+erf+add+mul+times");
+}
+
+#[test]
+fn norms_and_reductions_end_with_what_follows() {
+    let mut random = Random::new(6);
+    let norms = [WEIR_NORM_LAYER, WEIR_NORM_RMS, WEIR_NORM_GROUP, WEIR_NORM_BATCH].map(Some);
+    for (seed, (norm, open)) in
+        norms.into_iter().chain([None]).flat_map(|norm| [(norm, false), (norm, true)]).enumerate()
+    {
+        for shape in [vec![2, 4, 3, 5], vec![3, 8, 21, 40], vec![1, 6, 1, 1]] {
+            let mut graph = Graph::new("ends");
+            let mut declared = shape.clone();
+            if open {
+                declared[0] = -1;
+            }
+            let x = graph.add_input("x", floats(&declared)).unwrap();
+            let channels = shape[1];
+            let mut constant = |graph: &mut Graph, name: &str| {
+                let tensor = filled(&[channels], &mut random, false);
+                // SAFETY: a tensor of so many floats that nobody else uses; variances are no less than zero.
+                unsafe { std::slice::from_raw_parts_mut(tensor.data().cast::<f32>(), channels as usize) }
+                    .iter_mut()
+                    .for_each(|x| *x = x.abs() + 0.1);
+                graph.add_constant(name, tensor).unwrap()
+            };
+            let first = match norm {
+                Some(op) => {
+                    let axis = if [WEIR_NORM_GROUP, WEIR_NORM_BATCH].contains(&op) { 1 } else { -1 };
+                    let groups = if op == WEIR_NORM_GROUP { 2 } else { 0 };
+                    let scale = op == WEIR_NORM_BATCH;
+                    let of = Norm { op, axis, groups, epsilon: 1e-5, scale, shift: false };
+                    let more = match scale {
+                        true => ["mean", "variance", "scale"].map(|name| constant(&mut graph, name)).to_vec(),
+                        false => Vec::new(),
+                    };
+                    node(&mut graph, "first", Builtin::new(of), &[&[x], &more[..]].concat())
+                }
+                None => node(&mut graph, "first", reduce(WEIR_REDUCE_MEAN, &[-1, -2]), &[x]),
+            };
+            // Of open dimensions only a run knows whether the other one has them too.
+            let (other, least) = match norm {
+                Some(_) => (x, 3),
+                None => (graph.add_input("other", floats(&declared[..2])).unwrap(), if open { 1 } else { 3 }),
+            };
+            let one = constant(&mut graph, "all");
+            let one = node(&mut graph, "one", reduce(WEIR_REDUCE_SUM, &[0]), &[one]);
+            let a = node(&mut graph, "square", eltwise(WEIR_ELTWISE_SQUARE, 0.0, 0.0), &[first]);
+            let a = node(&mut graph, "less", binary(WEIR_BINARY_SUB), &[other, a]);
+            let a = node(&mut graph, "times", binary(WEIR_BINARY_MUL), &[a, one]);
+            let a = node(&mut graph, "relu", relu(), &[a]);
+            graph.add_output("y", a).unwrap();
+            let mut inputs = vec![filled(&shape, &mut random, seed % 3 == 2)];
+            if norm.is_none() {
+                inputs.push(filled(&shape[..2], &mut random, false));
+            }
+            let program = same(&graph, &[&inputs], seed as u64);
+            let joined = told(&program).iter().filter(|told| told.contains("'first")).count();
+            assert!(joined > 0 && fact(&program, "fused") >= least, "{norm:?} {shape:?} {open}: {:?}", told(&program));
+        }
+    }
 }
 
 #[test]

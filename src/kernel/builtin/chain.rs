@@ -1,7 +1,8 @@
 //! Elementwise functions one after the other, in one pass over memory: what compile makes of a chain of nodes. Each
 //! block of elements stays in the first-level cache from the first function to the last.
 //!
-//! It is no operator: only the kernels of elementwise operators make one, when something is to follow them.
+//! It is no operator: the kernels of elementwise operators make one when something is to follow them, and others end
+//! with one.
 #![forbid(unsafe_code)]
 
 use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, elements, input};
@@ -15,7 +16,7 @@ use crate::threadpool::Span;
 use std::sync::Arc;
 
 /// Elements of a block.
-const BLOCK: usize = 2048;
+pub const BLOCK: usize = 2048;
 /// Smaller results are in a near cache anyway.
 const LEAST_ELEMENTS: usize = 16 << 10;
 /// Most inputs of a chain.
@@ -30,12 +31,57 @@ pub struct Chain {
     isa: Isa,
 }
 
+/// A chain at the end of a kernel: a function of the number of an element, and of some from there on.
+pub type End<'a, T> = dyn Fn(usize, &mut [T]) + Sync + 'a;
+
 impl Chain {
     /// A function of the first input, and then a step, if that is worth one pass instead of two.
     pub fn of(isa: Isa, first: EpilogueStep, then: EpilogueStep, inputs: &[Desc]) -> Option<Arc<dyn Kernel>> {
         let is_worth_it = inputs.iter().all(Desc::is_concrete) && elements(&inputs[0]) >= LEAST_ELEMENTS;
-        let chain = Chain { steps: Vec::new(), isa }.with_epilogue(first, inputs)?;
-        chain.with_epilogue(then, inputs).filter(|_| is_worth_it)
+        let chain = Chain::new(isa).then(first)?.then(then)?;
+        is_worth_it.then(|| Arc::new(chain) as Arc<dyn Kernel>)
+    }
+
+    /// Without a function so far.
+    pub fn new(isa: Isa) -> Chain {
+        Chain { steps: Vec::new(), isa }
+    }
+
+    /// The same with one function more, if there is room.
+    pub fn then(&self, step: EpilogueStep) -> Option<Chain> {
+        match step {
+            EpilogueStep::Binary { other: OtherShape::Columns, .. } => return None,
+            EpilogueStep::Binary { .. } if self.others() + 1 == MOST_INPUTS => return None,
+            _ if self.steps.len() == MOST_STEPS => return None,
+            _ => {}
+        }
+        Some(Chain { steps: self.steps.iter().copied().chain([step]).collect(), isa: self.isa })
+    }
+
+    /// Inputs besides the first.
+    pub fn others(&self) -> usize {
+        self.steps.iter().filter(|step| matches!(step, EpilogueStep::Binary { .. })).count()
+    }
+
+    /// Applies the functions to elements, the first of which is number `begin`; the other inputs are the call's last.
+    pub fn apply(&self, context: &KernelContext<'_>, begin: usize, elements: &mut [f32]) {
+        for (number, block) in elements.chunks_mut(BLOCK).enumerate() {
+            let begin = begin + number * BLOCK;
+            let mut others = context.inputs().len() - self.others()..;
+            for step in &self.steps {
+                match step {
+                    EpilogueStep::Unary(of) => apply(self.isa, of, ElementPair::in_place(block)),
+                    EpilogueStep::Binary { of, is_first, other } => {
+                        let Some(elements) = others.next().map(|other| input(context, other)) else { continue };
+                        let other = match other {
+                            OtherShape::One => Operand::One(elements[0]),
+                            _ => Operand::Each(&elements[begin..begin + block.len()]),
+                        };
+                        binary::in_place(self.isa, of, block, other, *is_first);
+                    }
+                }
+            }
+        }
     }
 
     fn cost_of(&self, step: &EpilogueStep) -> f32 {
@@ -45,8 +91,9 @@ impl Chain {
         }
     }
 
-    fn element_ns(&self) -> f32 {
-        NS_PER_FLOAT + self.steps.iter().map(|step| self.cost_of(step)).sum::<f32>()
+    /// Time for an element that is in a near cache.
+    pub fn element_ns(&self) -> f32 {
+        self.steps.iter().map(|step| self.cost_of(step)).sum::<f32>()
     }
 }
 
@@ -56,7 +103,7 @@ impl Kernel for Chain {
     }
 
     fn num_inputs(&self) -> usize {
-        1 + self.steps.iter().filter(|step| matches!(step, EpilogueStep::Binary { .. })).count()
+        1 + self.others()
     }
 
     fn num_outputs(&self) -> usize {
@@ -68,7 +115,7 @@ impl Kernel for Chain {
     }
 
     fn cost_ns(&self, inputs: &[Desc], _: &[Desc]) -> u64 {
-        ((elements(&inputs[0]) as f32 * self.element_ns()) as u64).max(LEAST_NS)
+        ((elements(&inputs[0]) as f32 * (NS_PER_FLOAT + self.element_ns())) as u64).max(LEAST_NS)
     }
 
     fn is_pure(&self) -> bool {
@@ -76,45 +123,21 @@ impl Kernel for Chain {
     }
 
     fn with_epilogue(&self, step: EpilogueStep, _: &[Desc]) -> Option<Arc<dyn Kernel>> {
-        match step {
-            EpilogueStep::Binary { other: OtherShape::Columns, .. } => return None,
-            EpilogueStep::Binary { .. } if self.num_inputs() == MOST_INPUTS => return None,
-            _ if self.steps.len() == MOST_STEPS => return None,
-            _ => {}
-        }
-        let steps = self.steps.iter().copied().chain([step]).collect();
-        Some(Arc::new(Chain { steps, isa: self.isa }))
+        self.then(step).map(|chain| Arc::new(chain) as Arc<dyn Kernel>)
     }
 
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
-        let mut inputs = [&[][..]; MOST_INPUTS];
-        for (i, to) in inputs.iter_mut().enumerate().take(context.inputs().len()) {
-            *to = input(context, i);
+        let (x, items) = (input(context, 0), elements(outputs.desc(0)));
+        if x.len() != items {
+            return Err(Error::internal(format!("{} elements for {items}", x.len())));
         }
-        let items = elements(outputs.desc(0));
-        if inputs[0].len() != items {
-            return Err(Error::internal(format!("{} elements for {items}", inputs[0].len())));
-        }
-        let span = Span { items, cost_ns: self.element_ns(), grain: GRAIN, ..Span::default() };
+        let cost_ns = NS_PER_FLOAT + self.element_ns();
+        let span = Span { items, cost_ns, grain: GRAIN, ..Span::default() };
         context.parallel_into(&span, outputs.only().shards::<f32>(1), |run, claim| {
             for (number, block) in run.chunks_mut(BLOCK).enumerate() {
                 let begin = claim.begin() + number * BLOCK;
-                let range = begin..begin + block.len();
-                block.copy_from_slice(&inputs[0][range.clone()]);
-                let mut others = inputs[1..].iter();
-                for step in &self.steps {
-                    match step {
-                        EpilogueStep::Unary(of) => apply(self.isa, of, ElementPair::in_place(block)),
-                        EpilogueStep::Binary { of, is_first, other } => {
-                            let Some(elements) = others.next() else { continue };
-                            let other = match other {
-                                OtherShape::One => Operand::One(elements[0]),
-                                _ => Operand::Each(&elements[range.clone()]),
-                            };
-                            binary::in_place(self.isa, of, block, other, *is_first);
-                        }
-                    }
-                }
+                block.copy_from_slice(&x[begin..begin + block.len()]);
+                self.apply(context, begin, block);
             }
             Ok(())
         })

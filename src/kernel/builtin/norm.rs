@@ -2,15 +2,17 @@
 //! bf16.
 #![forbid(unsafe_code)]
 
+use super::chain::{BLOCK, End};
 use super::{Builtin, BuiltinOperation, GRAIN, LEAST_NS, axis, elements, input};
 use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::vector::convert::Stored;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::norm::{Affine, Channels, RowNorm, RowStatistic, element_ns};
-use crate::kernel::{KernelContext, Outputs};
+use crate::kernel::{EpilogueStep, Kernel, KernelContext, Outputs};
 use crate::memory::{Bf16, F16};
-use crate::ops::{Norm, Operator, weir_norm_op_value as Op};
+use crate::ops::{Norm, weir_norm_op_value as Op};
 use crate::threadpool::Span;
+use std::sync::Arc;
 
 /// The grouping of the elements.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +45,13 @@ impl Builtin<Norm> {
         Affine { scale, shift }
     }
 
-    fn rows<T: Stored, P: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+    /// `end` is applied to what is written, whose first element has this number.
+    fn rows<T: Stored, P: Stored>(
+        &self,
+        context: &KernelContext<'_>,
+        outputs: Outputs<'_>,
+        end: Option<&End<'_, T>>,
+    ) -> Result<()> {
         let x = context.input(0);
         let Grouping { len, inner, cycle } = self.cut(x.desc())?;
         let x = &x.read::<T>()[..elements(x.desc())];
@@ -54,27 +62,53 @@ impl Builtin<Norm> {
         let by = if self.op == Op::WEIR_NORM_RMS { RowStatistic::Squares } else { RowStatistic::Variance };
         let span = Span { items: x.len() / len, cost_ns: row_ns(len, self.isa), ..Span::default() };
         context.parallel_into(&span, outputs.only().shards(len), |out, claim| {
-            let (first, x) = (claim.begin(), &x[claim.begin() * len..claim.end() * len]);
-            RowNorm { by, epsilon: self.epsilon, x, out, len, inner, first, cycle, affine }.normalise(self.isa);
+            // What an end is applied to is in a near cache.
+            let block = if end.is_some() { len * (BLOCK / len).max(1) } else { out.len().max(1) };
+            for (number, out) in out.chunks_mut(block).enumerate() {
+                let begin = claim.begin() * len + number * block;
+                let (first, x) = (begin / len, &x[begin..begin + out.len()]);
+                let norm = RowNorm { by, epsilon: self.epsilon, x, out, len, inner, first, cycle, affine };
+                norm.normalise(self.isa);
+                end.inspect(|end| end(begin, out));
+            }
             Ok(())
         })
     }
 
-    fn channels<T: Stored, P: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+    fn channels<T: Stored, P: Stored>(
+        &self,
+        context: &KernelContext<'_>,
+        outputs: Outputs<'_>,
+        end: Option<&End<'_, T>>,
+    ) -> Result<()> {
         let (x, mean, variance) = (context.input(0), input(context, 1), input(context, 2));
         let inner = axis::split(self.axis, x.desc())?.inner;
         let x = &x.read::<T>()[..elements(x.desc())];
         let affine = self.affine::<P>(context);
         let span = Span { items: x.len(), cost_ns: element_ns(self.isa), grain: GRAIN, ..Span::default() };
         context.parallel_into(&span, outputs.only().shards(1), |out, claim| {
-            let (first, x) = (claim.begin(), &x[claim.begin()..claim.end()]);
-            Channels { mean, variance, epsilon: self.epsilon, affine, inner, x, out, first }.normalise(self.isa);
+            let block = if end.is_some() { BLOCK } else { out.len().max(1) };
+            for (number, out) in out.chunks_mut(block).enumerate() {
+                let first = claim.begin() + number * block;
+                let x = &x[first..first + out.len()];
+                Channels { mean, variance, epsilon: self.epsilon, affine, inner, x, out, first }.normalise(self.isa);
+                end.inspect(|end| end(first, out));
+            }
             Ok(())
         })
     }
 
-    fn go<T: Stored, P: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
-        if self.is_batch() { self.channels::<T, P>(context, outputs) } else { self.rows::<T, P>(context, outputs) }
+    fn go<T: Stored, P: Stored>(
+        &self,
+        context: &KernelContext<'_>,
+        outputs: Outputs<'_>,
+        end: Option<&End<'_, T>>,
+    ) -> Result<()> {
+        if self.is_batch() {
+            self.channels::<T, P>(context, outputs, end)
+        } else {
+            self.rows::<T, P>(context, outputs, end)
+        }
     }
 }
 
@@ -95,18 +129,28 @@ impl BuiltinOperation for Builtin<Norm> {
         (cost as u64).max(LEAST_NS)
     }
 
+    fn with_epilogue(&self, step: EpilogueStep, _: &[Desc]) -> Option<Arc<dyn Kernel>> {
+        self.ending_with(step)
+    }
+
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
-        if context.inputs().len() != self.num_inputs() {
-            return Err(Error::internal(format!("{} inputs of a {}", context.inputs().len(), self.name())));
+        if context.inputs().len() != Kernel::num_inputs(self) {
+            return Err(Error::internal(format!("{} inputs of a {}", context.inputs().len(), Kernel::name(self))));
         }
         let (x, affine) = (context.inputs()[0].desc().dtype, context.inputs().get(self.first_affine()));
         match (x, affine.is_some_and(|affine| affine.desc().dtype != dtype::F32)) {
-            (dtype::F32, _) => self.go::<f32, f32>(context, outputs),
-            (dtype::F16, false) => self.go::<F16, f32>(context, outputs),
-            (dtype::F16, true) => self.go::<F16, F16>(context, outputs),
-            (dtype::BF16, false) => self.go::<Bf16, f32>(context, outputs),
-            (dtype::BF16, true) => self.go::<Bf16, Bf16>(context, outputs),
-            _ => Err(Error::internal(format!("a {} of {}", self.name(), context.inputs()[0].desc().text()))),
+            (dtype::F32, _) => match self.end() {
+                Some(end) => {
+                    let end = |begin: usize, out: &mut [f32]| end.apply(context, begin, out);
+                    self.go::<f32, f32>(context, outputs, Some(&end))
+                }
+                None => self.go::<f32, f32>(context, outputs, None),
+            },
+            (dtype::F16, false) => self.go::<F16, f32>(context, outputs, None),
+            (dtype::F16, true) => self.go::<F16, F16>(context, outputs, None),
+            (dtype::BF16, false) => self.go::<Bf16, f32>(context, outputs, None),
+            (dtype::BF16, true) => self.go::<Bf16, Bf16>(context, outputs, None),
+            _ => Err(Error::internal(format!("a {} of {}", Kernel::name(self), context.inputs()[0].desc().text()))),
         }
     }
 }

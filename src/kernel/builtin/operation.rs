@@ -5,6 +5,8 @@
 //! gives the outputs' and the scratch memory's size. Arithmetic only ever sees known shapes that fit.
 #![forbid(unsafe_code)]
 
+use super::chain::Chain;
+use super::elements;
 use super::packed::Packed;
 use crate::abi::weir_limit::WEIR_MAX_ARGS;
 use crate::base::{Desc, Error, Result, dtype};
@@ -33,11 +35,13 @@ pub struct Builtin<O> {
     pub(super) filters: Arc<[PackedFilters]>,
     /// The form in which an operator of another kind keeps weights that never change.
     kept: Option<Arc<dyn Any + Send + Sync>>,
+    /// Functions of the f32 result that follow, of which the last inputs are operands.
+    end: Option<Arc<Chain>>,
 }
 
 impl<O: Operator> Builtin<O> {
     pub fn new(operator: O) -> Builtin<O> {
-        Builtin { operator, isa: Isa::best(), weights: None, filters: Arc::default(), kept: None }
+        Builtin { operator, isa: Isa::best(), weights: None, filters: Arc::default(), kept: None, end: None }
     }
 
     /// For an operator that was made for packed weights of this shape.
@@ -65,9 +69,30 @@ impl<O: Operator> Builtin<O> {
         Builtin { operator, ..self.clone() }
     }
 
+    /// The functions that follow.
+    pub(super) fn end(&self) -> Option<&Chain> {
+        self.end.as_deref()
+    }
+
+    /// The operator's own inputs, which come first.
+    fn own(&self) -> usize {
+        self.operator.num_inputs()
+    }
+
     #[cfg(all(test, not(loom)))]
     pub fn on(operator: O, isa: Isa) -> Builtin<O> {
         Builtin { isa, ..Builtin::new(operator) }
+    }
+}
+
+impl<O: Operator + 'static> Builtin<O>
+where
+    Builtin<O>: BuiltinOperation,
+{
+    /// The same operator with one more function behind it, which its arithmetic applies.
+    pub(super) fn ending_with(&self, step: EpilogueStep) -> Option<Arc<dyn Kernel>> {
+        let end = self.end.as_deref().unwrap_or(&Chain::new(self.isa)).then(step)?;
+        Some(Arc::new(Builtin { end: Some(Arc::new(end)), ..self.clone() }))
     }
 }
 
@@ -136,7 +161,7 @@ where
     }
 
     fn num_inputs(&self) -> usize {
-        self.operator.num_inputs()
+        self.own() + self.end().map_or(0, Chain::others)
     }
 
     fn num_outputs(&self) -> usize {
@@ -144,6 +169,7 @@ where
     }
 
     fn infer(&self, inputs: &[Desc]) -> Result<Vec<Desc>> {
+        let inputs = &inputs[..self.own()];
         (0..self.operator.num_outputs()).map(|index| self.operator.output_at(inputs, index)).collect()
     }
 
@@ -153,7 +179,11 @@ where
     }
 
     fn cost_ns(&self, inputs: &[Desc], outputs: &[Desc]) -> u64 {
-        if is_known(inputs, outputs) { BuiltinOperation::cost_ns(self, inputs, &outputs[0]) } else { 0 }
+        if !is_known(inputs, outputs) {
+            return 0;
+        }
+        let end_ns = self.end().map_or(0.0, |end| end.element_ns() * elements(&outputs[0]) as f32);
+        BuiltinOperation::cost_ns(self, inputs, &outputs[0]) + end_ns as u64
     }
 
     fn in_place(&self) -> bool {
@@ -165,7 +195,7 @@ where
     }
 
     fn dim_from(&self, inputs: &[Desc], output: usize, dim: usize) -> [Option<(usize, usize)>; 2] {
-        self.operator.dim_from(inputs, output, dim)
+        self.operator.dim_from(&inputs[..self.own()], output, dim)
     }
 
     fn as_epilogue(&self, inputs: &[Desc], position: usize) -> Option<EpilogueStep> {
@@ -200,9 +230,10 @@ where
         }
         let output_at = |inputs: &[Desc], index| self.operator.output_at(inputs, index);
         let scratch_bytes = |inputs: &[Desc], first: &Desc| BuiltinOperation::scratch_bytes(self, inputs, first);
-        let bytes = match context.inputs().len() {
-            ..=FEW_INPUTS => settled::<FEW_INPUTS>(&output_at, &scratch_bytes, context, &mut outputs)?,
-            _ => settled::<{ WEIR_MAX_ARGS as usize }>(&output_at, &scratch_bytes, context, &mut outputs)?,
+        let num_inputs = self.own();
+        let bytes = match num_inputs {
+            ..=FEW_INPUTS => settled::<FEW_INPUTS>(&output_at, &scratch_bytes, context, num_inputs, &mut outputs)?,
+            _ => settled::<{ WEIR_MAX_ARGS as usize }>(&output_at, &scratch_bytes, context, num_inputs, &mut outputs)?,
         };
         BuiltinOperation::compute(self, &context.with_scratch(bytes)?, outputs)
     }
@@ -218,13 +249,15 @@ fn settled<const N: usize>(
     output_at: &dyn Fn(&[Desc], usize) -> Result<Desc>,
     scratch_bytes: &dyn Fn(&[Desc], &Desc) -> usize,
     context: &KernelContext<'_>,
+    num_inputs: usize,
     outputs: &mut Outputs<'_>,
 ) -> Result<usize> {
     let mut descs = [Desc::new(dtype::F32, &[]); N];
-    for (desc, view) in descs.iter_mut().zip(context.inputs()) {
+    let views = &context.inputs()[..num_inputs];
+    for (desc, view) in descs.iter_mut().zip(views) {
         *desc = *view.desc();
     }
-    let inputs = &descs[..context.inputs().len()];
+    let inputs = &descs[..num_inputs];
     let first = output_at(inputs, 0)?;
     for i in 0..outputs.count() {
         let output = if i == 0 { first } else { output_at(inputs, i)? };

@@ -1,14 +1,16 @@
 //! Reductions over any axes.
 #![forbid(unsafe_code)]
 
+use super::chain::End;
 use super::{Builtin, BuiltinOperation, LEAST_NS};
 use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::vector::convert::{Numbers, Stored, Whole};
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::reduce::*;
-use crate::kernel::{KernelContext, Outputs};
+use crate::kernel::{EpilogueStep, Kernel, KernelContext, Outputs};
 use crate::memory::{Bf16, Bool, Element, F16};
 use crate::ops::{Reduce, weir_reduce_op_value as Op};
+use std::sync::Arc;
 
 impl Builtin<Reduce> {
     fn plan(&self, input: &Desc) -> Result<ReductionPlan> {
@@ -22,7 +24,14 @@ impl Builtin<Reduce> {
         vectors * if self.gives_places() { 0.2 } else { 0.08 }
     }
 
-    fn floats<T: Stored>(&self, plan: &ReductionPlan, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+    /// `end` is applied to the results.
+    fn floats<T: Stored>(
+        &self,
+        plan: &ReductionPlan,
+        context: &KernelContext<'_>,
+        outputs: Outputs<'_>,
+        end: Option<&End<'_, T>>,
+    ) -> Result<()> {
         let x = Numbers::floats::<T>(context.input(0));
         if self.gives_places() {
             let best = match self.op {
@@ -48,8 +57,9 @@ impl Builtin<Reduce> {
             Op::WEIR_REDUCE_NORM_POWER_SUM => total + eps,
             _ => total,
         };
-        let results = Finished::new(outputs.only(), |totals: &[f64], out: &mut [T]| {
+        let results = Finished::new(outputs.only(), |begin, totals: &[f64], out: &mut [T]| {
             out.iter_mut().zip(totals).for_each(|(out, &total)| *out = T::narrowed(of_total(total) as f32));
+            end.inspect(|end| end(begin, out));
         });
         plan.compute(self.isa, &reduction, self.number_ns(), context, &x, &results)
     }
@@ -84,7 +94,7 @@ impl Builtin<Reduce> {
             Op::WEIR_REDUCE_MIN | Op::WEIR_REDUCE_MAX => T::saturated(total),
             _ => T::wrapped(total),
         };
-        let results = Finished::new(outputs.only(), |totals: &[i64], out: &mut [T]| {
+        let results = Finished::new(outputs.only(), |_, totals: &[i64], out: &mut [T]| {
             out.iter_mut().zip(totals).for_each(|(out, &total)| *out = of_total(total));
         });
         plan.compute(self.isa, &reduction, self.number_ns(), context, &x, &results)
@@ -102,12 +112,12 @@ impl Builtin<Reduce> {
     ) -> Result<()> {
         let output = outputs.only();
         if self.long_indices {
-            let results = Finished::new(output, |best: &[P], out: &mut [i64]| {
+            let results = Finished::new(output, |_, best: &[P], out: &mut [i64]| {
                 out.iter_mut().zip(best).for_each(|(out, best)| *out = place(best).into());
             });
             return plan.compute(self.isa, best, self.number_ns(), context, x, &results);
         }
-        let results = Finished::new(output, |best: &[P], out: &mut [i32]| {
+        let results = Finished::new(output, |_, best: &[P], out: &mut [i32]| {
             out.iter_mut().zip(best).for_each(|(out, best)| *out = place(best) as i32);
         });
         plan.compute(self.isa, best, self.number_ns(), context, x, &results)
@@ -144,13 +154,23 @@ impl BuiltinOperation for Builtin<Reduce> {
         self.plan(&inputs[0]).map_or(0, |plan| plan.cost_ns(self.number_ns())).max(LEAST_NS)
     }
 
+    fn with_epilogue(&self, step: EpilogueStep, _: &[Desc]) -> Option<Arc<dyn Kernel>> {
+        self.ending_with(step)
+    }
+
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let input = context.inputs()[0].desc();
         let plan = self.plan(input)?;
         match input.dtype {
-            dtype::F32 => self.floats::<f32>(&plan, context, outputs),
-            dtype::F16 => self.floats::<F16>(&plan, context, outputs),
-            dtype::BF16 => self.floats::<Bf16>(&plan, context, outputs),
+            dtype::F32 => match self.end() {
+                Some(end) => {
+                    let end = |begin: usize, out: &mut [f32]| end.apply(context, begin, out);
+                    self.floats::<f32>(&plan, context, outputs, Some(&end))
+                }
+                None => self.floats::<f32>(&plan, context, outputs, None),
+            },
+            dtype::F16 => self.floats::<F16>(&plan, context, outputs, None),
+            dtype::BF16 => self.floats::<Bf16>(&plan, context, outputs, None),
             dtype::S64 => self.integers::<i64, i64>(&plan, context, outputs),
             dtype::S32 => self.integers::<i32, i32>(&plan, context, outputs),
             dtype::S8 => self.integers::<i8, i32>(&plan, context, outputs),

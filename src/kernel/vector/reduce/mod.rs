@@ -95,7 +95,7 @@ pub trait Results<P>: Sync {
     unsafe fn write(&self, begin: usize, results: &[P]);
 }
 
-/// An output whose elements are made of results by `finish`.
+/// An output whose elements are made of results by `finish`, which is told the number of the first one.
 #[derive(Debug)]
 pub struct Finished<'a, O, F> {
     outputs: Shards<'a, O>,
@@ -108,7 +108,7 @@ impl<'a, O: Element, F> Finished<'a, O, F> {
     }
 }
 
-impl<O: Element, P, F: Fn(&[P], &mut [O]) + Sync> Results<P> for Finished<'_, O, F> {
+impl<O: Element, P, F: Fn(usize, &[P], &mut [O]) + Sync> Results<P> for Finished<'_, O, F> {
     fn count(&self) -> usize {
         self.outputs.len()
     }
@@ -116,7 +116,7 @@ impl<O: Element, P, F: Fn(&[P], &mut [O]) + Sync> Results<P> for Finished<'_, O,
     unsafe fn write(&self, begin: usize, results: &[P]) {
         assert!(begin + results.len() <= self.outputs.len());
         // SAFETY: in bounds; exclusive, as demanded of the caller.
-        (self.finish)(results, unsafe {
+        (self.finish)(begin, results, unsafe {
             std::slice::from_raw_parts_mut(self.outputs.as_ptr().add(begin), results.len())
         });
     }
