@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What a failed run, or a trace, has left on a device: it is kept until the device is done with it, whatever has become
- * of the program, and it goes then.
+ * What a failed run, a failed copy between two devices, or a trace has left on a device: it is kept until the device is
+ * done with it, whatever has become of the program or the stream, and it goes then.
  */
 
 #include <stdbool.h>
@@ -30,6 +30,7 @@ static _Atomic bool is_clock_held, is_early;
 static _Atomic int launches;
 static _Atomic bool refuses_fetch; /* the record behind a copy to the host, once */
 static _Atomic bool refuses_next;
+static _Atomic bool refuses_held; /* records on the first device of `held` */
 static _Atomic int looks_left; /* queries for which no event is reached, since the last record; below 0: none */
 static void *_Atomic clock_event;
 
@@ -68,7 +69,7 @@ static int32_t copy_to_host(void *device, void *stream, void *to, weir_device_ad
 }
 
 static int32_t record_event(void *device, void *event, void *stream) {
-    if (is_refusing) return WEIR_UNAVAILABLE;
+    if (is_refusing || (refuses_held && device == held_device)) return WEIR_UNAVAILABLE;
     if (refuses_next) {
         refuses_next = false;
         return WEIR_UNAVAILABLE;
@@ -236,6 +237,82 @@ static void test_lost_beside(void) {
     held_device = NULL;
 }
 
+static weir_tensor *made_on(weir_engine *engine, weir_stream *stream) {
+    const weir_tensor_desc desc = vector_desc(LEN);
+    weir_tensor *tensor = NULL;
+    CHECK_OK(weir_tensor_create(engine, &desc, NULL, &tensor));
+    CHECK_OK(weir_enqueue_fill(stream, tensor, 1));
+    CHECK_OK(weir_stream_synchronize(stream, WEIR_TIMEOUT_INFINITE));
+    return tensor;
+}
+
+static weir_stream *stream_on(weir_engine *engine) {
+    weir_stream *stream = NULL;
+    CHECK_OK(weir_stream_create(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, &stream));
+    return stream;
+}
+
+/* A copy between devices of two kinds, on a stream of one of them; the other one refuses all events behind its half,
+ * the first or the second. Nothing that it uses goes before it is done, and everything goes then. */
+static void test_copy(bool is_first) {
+    board here = plug_in_held("board-here"), there = plug_in_held("board-there");
+    held = there.device;
+    weir_engine *engines[2] = {engine_on(&here), engine_on(&there)};
+    weir_stream *streams[2] = {stream_on(engines[0]), stream_on(engines[1])};
+    weir_tensor *tensors[2] = {made_on(engines[0], streams[0]), made_on(engines[1], streams[1])};
+    weir_stream_release(streams[1]);
+    EVENTUALLY(weir_engine_synchronize(engines[1], 0) == WEIR_OK);
+    CHECK(held_device != NULL);
+    test_device_slow(there.device, UINT64_C(50000000));
+    refuses_held = true;
+    CHECK_OK(weir_enqueue_copy(streams[0], tensors[is_first], tensors[!is_first]));
+    CHECK_EQ(weir_stream_synchronize(streams[0], WEIR_TIMEOUT_INFINITE), WEIR_UNAVAILABLE);
+    CHECK_OK(weir_stream_clear_error(streams[0])); /* what is told from here on is told of what was left */
+    weir_stream_release(streams[0]);
+    is_held = true;
+    for (int i = 0; i < 2; i++) {
+        weir_tensor_release(tensors[i]);
+        weir_engine_release(engines[i]);
+    }
+    CHECK_EQ(weir_sync_devices(0, NULL, 0, NULL), WEIR_UNAVAILABLE); /* it still refuses */
+    refuses_held = false;
+    CHECK_EQ(weir_sync_devices(0, NULL, 0, NULL), WEIR_DEADLINE_EXCEEDED);
+    CHECK(!is_early);
+    is_held = false;
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL));
+    pull_out(&there);
+    pull_out(&here);
+    CHECK(!is_early);
+    held = NULL;
+    held_device = NULL;
+}
+
+/* The same, and the device is lost before anybody knows that it is done. */
+static void test_copy_lost(void) {
+    board here = plug_in_held("board-near"), there = plug_in_held("board-far");
+    held = there.device;
+    weir_engine *engines[2] = {engine_on(&here), engine_on(&there)};
+    weir_stream *streams[2] = {stream_on(engines[0]), stream_on(engines[1])};
+    weir_tensor *tensors[2] = {made_on(engines[0], streams[0]), made_on(engines[1], streams[1])};
+    refuses_held = true;
+    CHECK_OK(weir_enqueue_copy(streams[0], tensors[0], tensors[1]));
+    CHECK_EQ(weir_stream_synchronize(streams[0], WEIR_TIMEOUT_INFINITE), WEIR_UNAVAILABLE);
+    refuses_held = false;
+    test_device_plan(there.device, "fill", 1, WEIR_DEVICE_LOST);
+    CHECK_EQ(weir_enqueue_fill(streams[1], tensors[1], 2), WEIR_OK);
+    CHECK_EQ(weir_stream_synchronize(streams[1], WEIR_TIMEOUT_INFINITE), WEIR_DEVICE_LOST);
+    for (int i = 0; i < 2; i++) {
+        weir_stream_release(streams[i]);
+        weir_tensor_release(tensors[i]);
+        weir_engine_release(engines[i]);
+    }
+    CHECK_OK(weir_sync_devices(WEIR_TIMEOUT_INFINITE, NULL, 0, NULL)); /* a lost device is done */
+    pull_out(&there);
+    pull_out(&here);
+    held = NULL;
+    held_device = NULL;
+}
+
 /* A trace compares clocks by an event in a stream of its own; the device does not get to it before the trace ends. */
 static void test_clock(void) {
     board on = plug_in_held("board-clock");
@@ -296,6 +373,9 @@ int main(void) {
     test_looks();
     test_fetch();
     test_lost_beside();
+    test_copy(false);
+    test_copy(true);
+    test_copy_lost();
     test_clock();
     test_trace();
     check_released(&before);

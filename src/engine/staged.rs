@@ -3,16 +3,21 @@
 //! The half on the stream's own device goes onto the stream, the other one onto a stream of the other device made for
 //! it. The stream continues when the second half is over, or was issued to the stream itself; no thread is held in
 //! between.
+//!
+//! If a device refuses to tell when a half is over, the copy fails, and its memory stays until the device is done. The
+//! stream holds it for its own device, as it does with all of its items; for the other device the copy holds itself,
+//! until a wait for everything knows more.
 
 use super::engine::Engine;
 use super::stream::Stream;
 use super::tensor::Tensor;
 use crate::base::{Code, Error, Ref, Result};
 use crate::device::{
-    DeviceEvent, DeviceStream, DeviceStreamAttr, HostAddress, Location, Then, Transfer, label, traced_stream,
+    Accelerator, DeviceEvent, DeviceStream, DeviceStreamAttr, HostAddress, Location, Then, Transfer, label,
+    traced_stream,
 };
 use crate::memory::AlignedBuffer;
-use crate::stream::{Queue, QueueWork};
+use crate::stream::{Account, Aside, Queue, QueueWork};
 use crate::sync::Mutex;
 use std::sync::Arc;
 use std::task::Poll;
@@ -31,13 +36,19 @@ pub(super) struct Staged {
     source: Ref<Tensor>,
     target: Ref<Tensor>,
     memory: AlignedBuffer,
-    /// A stream of the other device's, and an event behind each half.
+    /// The engine of the two that the stream is not of; a stream of it, and the name of that; an event behind each half.
+    other: Ref<Engine>,
+    name: String,
     aside: Box<dyn DeviceStream>,
     read: Arc<dyn DeviceEvent>,
     written: Arc<dyn DeviceEvent>,
     half: Mutex<Half>,
     /// A refusal of an event, which was recorded at the second attempt.
     refusal: Mutex<Option<Error>>,
+    /// Itself, while the other device may be at a half that nobody knows the end of; and an event behind that, once the
+    /// device has taken one.
+    kept: Mutex<Option<Arc<Staged>>>,
+    behind: Mutex<Option<Arc<dyn DeviceEvent>>>,
 }
 
 impl Staged {
@@ -48,10 +59,14 @@ impl Staged {
         Ok(Staged {
             memory: AlignedBuffer::zeroed(source.bytes(), "a copy between two devices")?,
             aside: traced_stream(other.device(), &DeviceStreamAttr { name: &name, priority: 0 }, None)?,
+            name,
             read: accelerator(source.engine())?.event(false)?,
             written: accelerator(target.engine())?.event(false)?,
             half: Mutex::new(Half::None),
             refusal: Mutex::default(),
+            kept: Mutex::default(),
+            behind: Mutex::default(),
+            other: Ref::clone(other),
             source,
             target,
         })
@@ -110,9 +125,59 @@ impl Staged {
         *half = issued;
         Ok(())
     }
+
+    /// Has it stay until the other device is done with what it was given.
+    fn keep(self: &Arc<Self>) {
+        *self.kept.lock() = Some(Arc::clone(self));
+        self.other.account().add_aside(self);
+    }
+
+    /// The device is done. Not under a lock: what it holds may go.
+    fn let_go(&self) {
+        let kept = self.kept.lock().take();
+        drop(kept);
+    }
+
+    /// An event behind all that the other device was given: the same one each time, so that a wait that only looks
+    /// finds it reached in the end. Whether it is new.
+    fn last(&self) -> Result<(Arc<dyn DeviceEvent>, bool)> {
+        let mut behind = self.behind.lock();
+        if let Some(event) = &*behind {
+            return Ok((Arc::clone(event), false));
+        }
+        let event = accelerator(&self.other)?.event(false)?;
+        self.aside.record(&event)?;
+        *behind = Some(Arc::clone(&event));
+        Ok((event, true))
+    }
 }
 
-fn accelerator(engine: &Engine) -> Result<&dyn crate::device::Accelerator> {
+/// A wait for everything covers a half that nobody knows the end of, and ends with the copy's hold on itself.
+impl Aside for Staged {
+    fn owner(&self) -> &str {
+        &self.name
+    }
+
+    fn is_busy(&self) -> bool {
+        self.kept.lock().is_some()
+    }
+
+    fn outstanding(&self, _account: &Account) -> Result<Vec<Arc<dyn DeviceEvent>>> {
+        let told = self.last();
+        match &told {
+            Ok((event, true)) => {
+                let kept = self.kept.lock().clone();
+                let then = Then::once(move || kept.iter().for_each(|kept| kept.let_go()));
+                accelerator(&self.other)?.when_reached(event, then);
+            }
+            Err(error) if error.code() == Code::DeviceLost => self.let_go(),
+            _ => {}
+        }
+        told.map(|(event, _)| vec![event])
+    }
+}
+
+fn accelerator(engine: &Engine) -> Result<&dyn Accelerator> {
     engine.accelerator().ok_or_else(|| Error::internal("a copy between devices to or from an engine of the host's"))
 }
 
@@ -137,8 +202,7 @@ impl QueueWork for Staged {
             Ok(true) => Poll::Ready(Ok(())),
             Err(error) => {
                 if is_unseen && error.code() != Code::DeviceLost {
-                    // The device may use the memory for ever.
-                    std::mem::forget(Arc::clone(&self));
+                    self.keep();
                 }
                 let (from, to) = (label(&**self.source.engine().device()), label(&**self.target.engine().device()));
                 Poll::Ready(Err(error.within(format!("copy of {} from {from} to {to}", self.source.desc().text()))))
