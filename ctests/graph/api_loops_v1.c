@@ -269,6 +269,48 @@ static void a_cond_in_a_loop(void) {
     expect((int32_t[]){27}, 1, (int32_t[]){111}, 1);
 }
 
+/* A merge of the two sides of p whose inputs are behind switches of q as well: it is absent where p and q differ, so it
+ * is no cond. The loop has compile look for conds. */
+static void a_merge_that_may_be_absent_is_no_cond(void) {
+    graph = make_graph("leaving");
+    weir_value p = input("p"), q = input("q"), x = input("x");
+    variable i = begin("i", x, "loop", 1);
+    i.at = split("i/switch", i.value, loop_cond("goes on", apply("less", LESS, i.value, enter("n", q, "loop", 1, 1))));
+    again("i", &i, apply("count", PLUS_ONE, i.at.on_true, 0));
+    output("i", leave("i/exit", i.at.on_false));
+    sides by_p = split("by p", x, p);
+    weir_value both = split("both", by_p.on_true, q).on_true, none = split("none", by_p.on_false, q).on_false;
+    output("y", merge("merge", apply("b", PLUS_ONE, both, 0), apply("a", HALF, none, 0)));
+    weir_program *program = NULL;
+    const weir_compile_options allowing = {.struct_size = sizeof allowing, .flags = WEIR_COMPILE_ALLOW_ABSENT};
+    CHECK_OK(weir_graph_compile(graph, &engine, 1, &allowing, &program));
+    weir_graph_destroy(graph);
+    weir_tensor *in[3], *out[2];
+    void *data[5];
+    for (int t = 0; t < 5; t++) {
+        weir_tensor **tensor = t < 3 ? &in[t] : &out[t - 3];
+        *tensor = make_tensor(engine, number);
+        CHECK_OK(weir_tensor_get_data(*tensor, &data[t]));
+    }
+    for (int round = 0; round < 12; round++) {
+        uint8_t absent[2] = {7, 7};
+        const int32_t of_p = round & 1, of_q = round >> 1 & 1;
+        const weir_run_options options = {
+            .struct_size = sizeof options, .threadpool = pools[round / 4], .absent = absent, .num_absent = 2};
+        *(int32_t *)data[0] = of_p;
+        *(int32_t *)data[1] = of_q;
+        *(int32_t *)data[2] = 40;
+        *(int32_t *)data[4] = -1;
+        CHECK_OK(weir_program_run(program, NULL, in, 3, out, 2, &options));
+        CHECK_EQ(*(int32_t *)data[3], 40);
+        CHECK_EQ(absent[0], 0);
+        CHECK_EQ(absent[1], of_p != of_q);
+        CHECK_EQ(*(int32_t *)data[4], of_p != of_q ? -1 : of_p != 0 ? 41 : 20);
+    }
+    for (int t = 0; t < 5; t++) weir_tensor_release(t < 3 ? in[t] : out[t - 3]);
+    weir_program_release(program);
+}
+
 /* An RNN's shape: h = h * w + x with invariants w and x; the count of steps is not looked at outside. Its exit enters
  * the next loop. */
 static void one_loop_behind_another(void) {
@@ -591,6 +633,7 @@ int main(void) {
     a_loop_in_a_cond(7, 50);
     a_loop_in_a_cond(8, 4);
     a_cond_in_a_loop();
+    a_merge_that_may_be_absent_is_no_cond();
     one_loop_behind_another();
     names_are_kept();
     a_pure_kernel_is_computed_twice();

@@ -1,15 +1,17 @@
 //! Switches and merges of one predicate become a cond, in a graph that had frames.
 //!
 //! Such a cond is what lies behind the switches of one predicate, up to merges of its two sides. It is raised if
-//! everything in it is on one side, leaves by these merges alone, and takes nothing that can be absent: then it is
-//! there when the predicate is, as a cond would be. The outermost ones go first, those inside of them are raised in
-//! their branches. All other nodes stay as they are, and mean the same.
+//! everything in it is on one side, leaves by these merges alone, and takes nothing that can be absent, and if what the
+//! merges take is there whenever its side is, in spite of switches inside: then it is there when the predicate is, as a
+//! cond would be. The outermost ones go first, those inside of them are raised in their branches. All other nodes stay as
+//! they are, and mean the same.
 
 use super::assemble::{Assembly, ValueOrigin};
 use super::frames::is_constant;
-use crate::base::Result;
+use crate::base::{Result, Successors};
 use crate::graph::build::contents::{After, Contents, Node, NodeBody, Value};
 use crate::graph::build::options::Forwarding;
+use crate::graph::build::presence;
 use crate::graph::plan::MAX_DEPTH;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -37,11 +39,17 @@ pub(super) fn raise(graph: Contents, level: usize) -> Result<Contents> {
         if level + 1 >= MAX_DEPTH / 2 {
             break;
         }
-        let conds = CondSearch::new(&graph).conds();
+        let mut conds = Vec::new();
+        for cond in CondSearch::new(&graph).conds() {
+            let branches = [branch(&graph, &cond, 0, level)?, branch(&graph, &cond, 1, level)?];
+            if !branches.iter().any(can_leave_outputs_absent) {
+                conds.push((cond, branches));
+            }
+        }
         if conds.is_empty() {
             break;
         }
-        graph = replace(&graph, &conds, level)?;
+        graph = replace(&graph, conds)?;
     }
     Ok(graph)
 }
@@ -206,12 +214,11 @@ impl<'a> CondSearch<'a> {
 }
 
 /// The graph with conds in the place of what they are made of.
-fn replace(graph: &Contents, conds: &[RaisedCond], level: usize) -> Result<Contents> {
+fn replace(graph: &Contents, conds: Vec<(RaisedCond, [Contents; 2])>) -> Result<Contents> {
     let n = graph.nodes.len();
     let mut gone: HashSet<usize> = HashSet::new();
     let (mut given, mut made) = (HashMap::new(), Vec::with_capacity(conds.len()));
-    for cond in conds {
-        let branches = [branch(graph, cond, 0, level)?, branch(graph, cond, 1, level)?];
+    for (cond, branches) in conds {
         let inputs = std::iter::once(cond.predicate).chain(cond.inputs.iter().copied()).collect();
         let body = NodeBody::Case { branches: branches.map(Arc::new).to_vec(), inputs, is_cond: true };
         for (output, (merge, _)) in cond.merges.iter().enumerate() {
@@ -229,6 +236,18 @@ fn replace(graph: &Contents, conds: &[RaisedCond], level: usize) -> Result<Conte
         whole.output(name, *value)?;
     }
     Ok(Contents { homes: graph.homes.clone(), ..whole.finish() })
+}
+
+/// Whether switches that are no cond can leave an output of the branch absent.
+fn can_leave_outputs_absent(branch: &Contents) -> bool {
+    if !branch.nodes.iter().any(|node| matches!(node.body, NodeBody::Switch { .. })) {
+        return false;
+    }
+    let edges = branch.nodes.iter().enumerate();
+    let edges = edges.flat_map(|(index, node)| node.predecessors().map(move |before| (before, index)));
+    let n = branch.nodes.len();
+    let order = Successors::new(n, edges).first_come(0..n);
+    presence::find(branch, &order).check_outputs(branch, "").is_err()
 }
 
 fn branch(graph: &Contents, cond: &RaisedCond, side: usize, level: usize) -> Result<Contents> {
