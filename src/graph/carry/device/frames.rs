@@ -15,7 +15,6 @@
 //! A run that fails does not come to its end, and devices may still do its work when the next one takes the frame, in
 //! the same streams, with the same staging memory. So a run that finds its frame USED first waits for its streams,
 //! without holding a thread.
-//! holding a thread.
 #![forbid(unsafe_code)]
 
 use super::device_frame::{DeviceFrame, EngineNeeds, FrameUse};
