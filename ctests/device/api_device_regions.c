@@ -168,7 +168,8 @@ static void test_declined(void) {
         /* Any other failure is compile's. */
         program = NULL;
         test_device_plan(b.board.device, functions[i], 1, WEIR_DATA_LOSS);
-        CHECK_CODE(compile_net(&b, 1, &program), WEIR_DATA_LOSS, "program 'net': region of 5 nodes from 'product' to 'last' on board-declining:0: ");
+        const char *said = "program 'net': engine board-declining:0: region of 5 nodes from 'product' to 'last': ";
+        CHECK_CODE(compile_net(&b, 1, &program), WEIR_DATA_LOSS, said);
         CHECK_TEXT(weir_last_error_message(), functions[i]);
         CHECK(program == NULL);
     }

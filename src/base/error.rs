@@ -6,6 +6,7 @@ use crate::abi::{weir_status, weir_status_value as C};
 use std::any::Any;
 use std::ffi::CStr;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// `Result` with the library's error.
@@ -76,9 +77,12 @@ impl Code {
 #[derive(Clone)]
 pub struct Error(Arc<ErrorBody>);
 
+#[derive(Clone)]
 struct ErrorBody {
     code: Code,
     message: String,
+    /// Where the message says "engine cpu:0: ". Empty: nowhere.
+    place: Range<usize>,
     run: Option<RunFailure>,
     /// The code of the failure that caused this one.
     origin: Option<Code>,
@@ -99,7 +103,7 @@ pub struct RunFailure {
 
 impl Error {
     pub fn new(code: Code, message: impl Into<String>) -> Error {
-        Error(Arc::new(ErrorBody { code, message: message.into(), run: None, origin: None }))
+        Error(Arc::new(ErrorBody { code, message: message.into(), place: 0..0, run: None, origin: None }))
     }
 
     /// A copy that shares no memory with this one.
@@ -111,7 +115,7 @@ impl Error {
             iteration: run.iteration.as_ref().map(|(node, count)| (copy(node), *count)),
             left_out: run.left_out.iter().map(copy).collect(),
         });
-        Error(Arc::new(ErrorBody { code: self.0.code, message: self.0.message.clone(), run, origin: self.0.origin }))
+        Error(Arc::new(ErrorBody { run, ..ErrorBody::clone(&self.0) }))
     }
 
     pub fn invalid(message: impl Into<String>) -> Error {
@@ -170,7 +174,32 @@ impl Error {
     /// The same code, with a prefix before the text.
     pub fn within(self, place: impl fmt::Display) -> Error {
         let message = format!("{place}: {}", self.0.message);
-        Error(Arc::new(ErrorBody { code: self.0.code, message, run: self.0.run.clone(), origin: self.0.origin }))
+        let (Range { start, end }, more) = (self.0.place.clone(), message.len() - self.0.message.len());
+        let place = if start < end { start + more..end + more } else { 0..0 };
+        Error(Arc::new(ErrorBody { message, place, ..ErrorBody::clone(&self.0) }))
+    }
+
+    /// The same code, with the engine before the text.
+    pub fn at_engine(self, label: &str) -> Error {
+        self.at(&format!("engine {label}"))
+    }
+
+    /// The same code, with an engine or its memory before the text, which names it there alone: who has failed on an
+    /// engine need not know whether others name it, too. Of "engine cpu:0" and "engine cpu:0, pinned memory" the text
+    /// has the second.
+    pub fn at(self, place: &str) -> Error {
+        let (text, Range { start, end }) = (&self.0.message, self.0.place.clone());
+        let before = &text[start..end.saturating_sub(": ".len()).max(start)];
+        let is_part = before.strip_prefix(place).is_some_and(|rest| rest.starts_with(", "));
+        let place = if is_part { before } else { place };
+        let message = format!("{place}: {}{}", &text[..start], &text[end..]);
+        Error(Arc::new(ErrorBody { message, place: 0..place.len() + 2, ..ErrorBody::clone(&self.0) }))
+    }
+
+    /// The same code, with more behind the text.
+    pub fn followed_by(self, more: &str) -> Error {
+        let message = format!("{}{more}", self.0.message);
+        Error(Arc::new(ErrorBody { message, ..ErrorBody::clone(&self.0) }))
     }
 
     /// The code of the first one and the texts of all; OK if there is none.
@@ -184,30 +213,21 @@ impl Error {
     /// ABORTED: the work depends on something that has failed.
     pub fn derived(origin: &Error, message: impl Into<String>) -> Error {
         let origin = origin.0.origin.unwrap_or(origin.0.code);
-        Error(Arc::new(ErrorBody { code: Code::Aborted, message: message.into(), run: None, origin: Some(origin) }))
+        let (code, message, origin) = (Code::Aborted, message.into(), Some(origin));
+        Error(Arc::new(ErrorBody { code, message, place: 0..0, run: None, origin }))
     }
 
     /// With the code of the failure that caused this one, if there is one.
     pub fn as_origin(self) -> Error {
         match self.0.origin {
             None => self,
-            Some(code) => Error(Arc::new(ErrorBody {
-                code,
-                message: self.0.message.clone(),
-                run: self.0.run.clone(),
-                origin: None,
-            })),
+            Some(code) => Error(Arc::new(ErrorBody { code, origin: None, ..ErrorBody::clone(&self.0) })),
         }
     }
 
     /// Adds the details of the failed run.
     pub fn with_run(self, run: RunFailure) -> Error {
-        Error(Arc::new(ErrorBody {
-            code: self.0.code,
-            message: self.0.message.clone(),
-            run: Some(run),
-            origin: self.0.origin,
-        }))
+        Error(Arc::new(ErrorBody { run: Some(run), ..ErrorBody::clone(&self.0) }))
     }
 
     /// The details of the run, if this is a run's failure.
@@ -267,6 +287,21 @@ mod tests {
             };
             assert_eq!(text(Some(*tag)), format!("engine: expected an engine, got {article}{name}"));
         }
+    }
+
+    #[test]
+    fn a_text_names_the_engine_once_and_where_it_was_named_last() {
+        let error = Error::invalid("launch: no").at_engine("board:0").within("node 'a'");
+        assert_eq!(error.message(), "node 'a': engine board:0: launch: no");
+        let error = error.at_engine("board:0");
+        assert_eq!(error.message(), "engine board:0: node 'a': launch: no");
+        let error = error.within("stream 's'").at_engine("mine/board:0").within("weir_f");
+        assert_eq!(error.message(), "weir_f: engine mine/board:0: stream 's': node 'a': launch: no");
+        assert_eq!(error.as_origin().at_engine("é").message(), "engine é: weir_f: stream 's': node 'a': launch: no");
+        let error = Error::invalid("no").at_engine("b:0").within("4 bytes").at("engine b:0, pinned memory");
+        let error = error.followed_by("; 0 in use").within("frame").at_engine("b:0");
+        assert_eq!(error.message(), "engine b:0, pinned memory: frame: 4 bytes: no; 0 in use");
+        assert_eq!(error.at_engine("b").message(), "engine b: frame: 4 bytes: no; 0 in use");
     }
 
     #[test]

@@ -125,7 +125,7 @@ impl BoundKernel {
                 host: host_form(&kernel),
             };
             trace::made(COMPILED, || accelerator.kernel(&recipe), |_| kernel.name().to_owned())
-                .map_err(|error| error.within(format_args!("engine {label}: kernel '{}'", kernel.name())))
+                .map_err(|error| error.within(format_args!("kernel '{}'", kernel.name())).at_engine(&label))
         });
         let on_device = on_device.transpose()?;
         let is_bound = identity.is_bound;

@@ -17,7 +17,7 @@ fn of_the_host(engine: &Engine) -> Error {
 impl Engine {
     pub fn native_handle(&self) -> Result<u64> {
         let accelerator = self.accelerator().ok_or_else(|| of_the_host(self))?;
-        accelerator.native_handle().map_err(|error| error.within(format_args!("engine {}", self.label())))
+        accelerator.native_handle().map_err(|error| error.at_engine(&self.label()))
     }
 }
 

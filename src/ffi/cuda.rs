@@ -28,7 +28,7 @@ fn check_kind(kind: DeviceKind) -> Result<()> {
 }
 
 fn check_engine(engine: &Engine) -> Result<()> {
-    check_kind(engine.kind()).map_err(|error| error.within(format_args!("engine {}", engine.label())))
+    check_kind(engine.kind()).map_err(|error| error.at_engine(&engine.label()))
 }
 
 fn native(pointer: *mut c_void) -> u64 {

@@ -66,32 +66,33 @@ impl PoolState {
     }
 }
 
+/// "1 MiB (1048576 bytes) for tensor f32[512,512]"
+fn asked(bytes: usize, tag: &Tag) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} bytes for {tag}"),
+        _ => format!("{} ({bytes} bytes) for {tag}", size(bytes)),
+    }
+}
+
 impl Pool {
     /// The limit leaves no room.
     #[cold]
     pub(super) fn no_room(&self, bytes: usize, tag: &Tag) -> Error {
-        let mut text = self.asked(bytes, tag);
+        let mut text = String::new();
         self.figures(&mut text);
-        Error::new(Code::ResourceExhausted, text)
+        Error::new(Code::ResourceExhausted, text).within(asked(bytes, tag)).at(&self.attr.name)
     }
 
     /// The source has refused the request.
     #[cold]
     pub(super) fn refused(&self, bytes: usize, tag: &Tag, error: Error) -> Error {
-        let mut text = format!("{}{}", self.asked(bytes, tag), error.message());
-        if error.code() == Code::ResourceExhausted {
-            text.push_str("; ");
-            self.figures(&mut text);
+        let error = error.within(asked(bytes, tag)).at(&self.attr.name);
+        if error.code() != Code::ResourceExhausted {
+            return error;
         }
-        Error::new(error.code(), text)
-    }
-
-    /// "engine cpu:0: 1 MiB (1048576 bytes) for tensor f32[512,512]: "
-    fn asked(&self, bytes: usize, tag: &Tag) -> String {
-        match bytes {
-            0..1024 => format!("{}: {bytes} bytes for {tag}: ", self.attr.name),
-            _ => format!("{}: {} ({bytes} bytes) for {tag}: ", self.attr.name, size(bytes)),
-        }
+        let mut text = String::from("; ");
+        self.figures(&mut text);
+        error.followed_by(&text)
     }
 
     fn figures(&self, text: &mut String) {

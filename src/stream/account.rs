@@ -232,7 +232,7 @@ impl Account {
     /// The first failure that this reporter has not reported. The others count as reported with it.
     pub(super) fn tell(&self, reporter: Reporter) -> Option<Error> {
         let news = self.failures.tell(reporter, 0);
-        news.into_iter().next().map(|(_, first)| first.within(&self.label))
+        news.into_iter().next().map(|(_, first)| first.at(&self.label))
     }
 
     /// All queues, each with its count of submitted items.

@@ -35,7 +35,7 @@ impl Snapshot {
                 }
                 // Then it is over.
                 Err(error) if error.code() == Code::DeviceLost => {}
-                Err(error) => self.failure = Some(error.within(account.label())),
+                Err(error) => self.failure = Some(error.at(account.label())),
             }
         }
     }

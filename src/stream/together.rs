@@ -137,7 +137,7 @@ impl Scope {
 
     fn tell(self, account: &Account) -> impl Iterator<Item = (u64, Error)> {
         let news = account.failures().tell(self.extent.reporter(), self.first);
-        news.into_iter().map(|(number, error)| (number, error.within(account.label())))
+        news.into_iter().map(|(number, error)| (number, error.at(account.label())))
     }
 }
 

@@ -288,7 +288,7 @@ fn a_failure_to_compile_names_program_region_and_device() {
     assert!(go(&without()).is_ok());
     let error = go(&CompileOptions::default()).err().unwrap();
     assert_eq!(error.code(), Code::Internal);
-    let region = "program 'chain': region of 3 nodes from 'c1' to 'c3' on placed-regions-fail:0: ";
+    let region = "program 'chain': engine placed-regions-fail:0: region of 3 nodes from 'c1' to 'c3': ";
     assert!(error.message().starts_with(region) && error.message().ends_with("as asked"), "{error}");
     assert!(go(&CompileOptions::default()).is_ok(), "the second one is compiled");
 }

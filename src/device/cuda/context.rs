@@ -269,7 +269,7 @@ impl Context {
             let _ = self.lost.set(error.clone());
             return self.lost.get().cloned().unwrap_or(error);
         }
-        Error::new(status::code(status), format!("engine {}: {what}: {function}: {told}", self.label))
+        Error::new(status::code(status), format!("{what}: {function}: {told}")).at_engine(&self.label)
     }
 }
 

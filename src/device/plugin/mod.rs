@@ -133,7 +133,8 @@ impl Factory for Plugin {
             Some(device_count) => unsafe { device_count(table.ctx, &raw mut count) },
             None => return 0,
         };
-        let failure = (status != 0).then(|| table.failure(&table.place(), "device_count", status, false));
+        let place = |error: Error| error.within(table.place());
+        let failure = (status != 0).then(|| table.failure(place, "device_count", status, false));
         let count = if failure.is_some() { 0 } else { count };
         *table.why_none.lock() = failure.map(|error| error.to_string());
         count

@@ -49,8 +49,8 @@ pub(super) struct Facts {
 pub(super) struct Opened {
     table: Arc<PluginTable>,
     handle: *mut c_void,
-    /// "engine remote:0"
-    place: String,
+    /// "remote:0"
+    label: String,
     facts: Facts,
     /// Held during each call, if the device takes one at a time.
     serial: Option<Mutex<()>>,
@@ -67,7 +67,7 @@ unsafe impl Sync for Opened {}
 
 impl Opened {
     pub(super) fn new(table: &Arc<PluginTable>, index: u32, settings: &DeviceSettings) -> Result<Opened> {
-        let place = format!("engine {}:{index}", table.kind.name());
+        let label = format!("{}:{index}", table.kind.name());
         let mut handle = std::ptr::null_mut();
         let given = settings.attributes.as_deref().unwrap_or_default();
         let open = table.functions.device_open.ok_or_else(|| Error::null("vtable->device_open"))?;
@@ -78,23 +78,23 @@ impl Opened {
                 open_with(table.ctx, index, given.as_ptr().cast(), given.len(), &raw mut handle)
             }),
             None if !given.is_empty() => {
-                return Err(Error::new(Code::Unimplemented, format!("{place} takes no settings")));
+                return Err(Error::new(Code::Unimplemented, format!("engine {label} takes no settings")));
             }
             // SAFETY: as above.
             None => ("device_open", unsafe { open(table.ctx, index, &raw mut handle) }),
         };
         if status != 0 {
-            return Err(table.failure(&place, function, status, false));
+            return Err(table.failure(|error| error.at_engine(&label), function, status, false));
         }
         if handle.is_null() {
-            return Err(nonsense(&place, function, "returned OK and no device"));
+            return Err(nonsense(&label, function, "returned OK and no device"));
         }
         let facts = Facts { capabilities: 0, memory_bytes: 0, alignment: 1, name: String::new(), max_streams: 0 };
         // From here on, dropping it closes the device.
         let mut opened = Opened {
             table: Arc::clone(table),
             handle,
-            place,
+            label,
             facts,
             serial: None,
             lost: OnceLock::new(),
@@ -120,9 +120,10 @@ impl Opened {
         // SAFETY: the plug-in's function, with its own context and device, and a struct of the size that it says.
         let status = unsafe { ask(self.table.ctx, self.handle, &raw mut info) };
         if status != 0 {
-            return Err(self.table.failure(&self.place, "device_info", status, false));
+            let at = |error: Error| error.at_engine(&self.label);
+            return Err(self.table.failure(at, "device_info", status, false));
         }
-        let wrong = |what: String| Err(nonsense(&self.place, "device_info", what));
+        let wrong = |what: String| Err(nonsense(&self.label, "device_info", what));
         if info.capabilities & !KNOWN != 0 {
             return wrong(format!("says unknown capabilities {:#x} (known: {KNOWN:#x})", info.capabilities & !KNOWN));
         }
@@ -193,9 +194,9 @@ impl Opened {
         &self.table
     }
 
-    /// "engine remote:0"
-    pub(super) fn place(&self) -> &str {
-        &self.place
+    /// "remote:0"
+    pub(super) fn label(&self) -> &str {
+        &self.label
     }
 
     pub(super) fn can(&self, capability: C) -> bool {
@@ -241,7 +242,10 @@ impl Opened {
         match ambient::call(call) {
             Some(0) => Ok(()),
             Some(status) => Err(self.failed(function, status)),
-            None => Err(Error::new(Code::Unimplemented, format!("{}: the plug-in has no {function}", self.place))),
+            None => {
+                let text = format!("the plug-in has no {function}");
+                Err(Error::new(Code::Unimplemented, text).at_engine(&self.label))
+            }
         }
     }
 
@@ -254,7 +258,8 @@ impl Opened {
 
     #[cold]
     fn failed(&self, function: &'static str, status: i32) -> Error {
-        let error = self.table.failure(&self.place, function, status, self.can(C::WEIR_DEVICE_WHOLE_TEXTS));
+        let (at, is_whole) = (|error: Error| error.at_engine(&self.label), self.can(C::WEIR_DEVICE_WHOLE_TEXTS));
+        let error = self.table.failure(at, function, status, is_whole);
         if error.code() == Code::DeviceLost {
             // The first error stays.
             let _ = self.lost.set(error.clone());
@@ -321,7 +326,7 @@ impl Opened {
     }
 
     pub(super) fn nonsense(&self, function: &str, what: impl std::fmt::Display) -> Error {
-        nonsense(&self.place, function, what)
+        nonsense(&self.label, function, what)
     }
 }
 

@@ -33,7 +33,7 @@ impl PluginExecutable {
         if !device.can(C::WEIR_DEVICE_RECORDINGS) {
             return Err(Error::new(Code::Unimplemented, "the plug-in's device has no recordings"));
         }
-        recording.check().map_err(|error| error.within(device.place()))?;
+        recording.check().map_err(|error| error.at_engine(device.label()))?;
         let layout = layout(device, recording.steps)?;
         let what = || format!("scratch of {}", recording.name);
         let scratch = (layout.bytes > 0).then(|| ScratchBlock::new(device, layout.bytes, &what())).transpose()?;

@@ -19,7 +19,7 @@ fn with<R>(
     if !device.can(C::WEIR_DEVICE_REGIONS) {
         return Err(Error::new(Code::Unimplemented, "the plug-in's device compiles no regions"));
     }
-    region.check().map_err(|error| error.within(device.place()))?;
+    region.check().map_err(|error| error.at_engine(device.label()))?;
     let written: Vec<_> =
         region.nodes.iter().map(|node| (c_text(node.name), Written::new(device, &node.recipe))).collect();
     let recipes: Vec<_> = written.iter().map(|(_, recipe)| recipe.recipe()).collect();

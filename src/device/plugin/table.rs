@@ -36,16 +36,23 @@ impl PluginTable {
         (!text.is_empty()).then(|| String::from_utf8_lossy(text).into_owned())
     }
 
-    /// The error for a status other than OK. `is_whole`: the plug-in's text already names the place.
-    pub(super) fn failure(&self, place: &str, function: &str, status: i32, is_whole: bool) -> Error {
+    /// The error for a status other than OK. `place` says where it was, unless the plug-in's text does (`is_whole`).
+    pub(super) fn failure(
+        &self,
+        place: impl FnOnce(Error) -> Error,
+        function: &str,
+        status: i32,
+        is_whole: bool,
+    ) -> Error {
         let (Some(code), Some(text)) = (Code::from_status(status), self.error_text()) else {
-            return Error::from_status(status, format_args!("{place}: {function}"));
+            return place(Error::from_status(status, function));
         };
-        let text = if is_whole { text } else { format!("{place}: {function}: {text}") };
-        match self.origin().filter(|_| code == Code::Aborted) {
+        let text = if is_whole { text } else { format!("{function}: {text}") };
+        let error = match self.origin().filter(|_| code == Code::Aborted) {
             Some(origin) => Error::derived(&Error::new(origin, ""), text),
             None => Error::new(code, text),
-        }
+        };
+        if is_whole { error } else { place(error) }
     }
 
     /// The code of the failure from which this thread's latest failure follows.
@@ -74,8 +81,8 @@ impl Pointer {
 }
 
 /// The error for an answer of a plug-in that makes no sense.
-pub(super) fn nonsense(place: &str, function: &str, what: impl std::fmt::Display) -> Error {
-    Error::new(Code::Unknown, format!("{place}: {function} {what}"))
+pub(super) fn nonsense(engine: &str, function: &str, what: impl std::fmt::Display) -> Error {
+    Error::new(Code::Unknown, format!("{function} {what}")).at_engine(engine)
 }
 
 impl Drop for PluginTable {

@@ -154,8 +154,8 @@ impl DeviceControl {
             }
             Err(error) if error.code() == Code::DeviceLost => Err(error),
             Err(error) => {
-                let text = format!("engine {}: {}: {}", device_frame.engine.label(), self.name, error.message());
-                device_frame.counts.refusal.get_or_init(|| text);
+                let error = error.within(&self.name).at_engine(&device_frame.engine.label());
+                device_frame.counts.refusal.get_or_init(|| error.message().to_owned());
                 Ok(None)
             }
         }

@@ -159,7 +159,7 @@ impl Reached for Fetched {
             // The host's part may block, so it is not for this thread.
             done.leave(rest);
         }
-        let _ = done.done(result.map_err(|error| error.within(format_args!("engine {}", self.engine.label()))));
+        let _ = done.done(result.map_err(|error| error.at_engine(&self.engine.label())));
     }
 }
 

@@ -176,7 +176,7 @@ impl FrameStream {
 
 /// Prefixes an error with the engine.
 pub(in crate::graph) fn of(label: &str) -> impl FnOnce(Error) -> Error {
-    move |error| error.within(format_args!("engine {label}"))
+    move |error| error.at_engine(label)
 }
 
 pub(in crate::graph) fn mark_of(mark: &Option<Arc<EventMark>>) -> Result<&Arc<EventMark>> {

@@ -320,7 +320,7 @@ impl Segment {
         }
         let made = self.record(frame, after, context).inspect_err(|error| {
             if error.code() != Code::DeviceLost {
-                let text = || format!("engine {}: {}: {}", self.label, self.name, error.message());
+                let text = || error.clone().within(&self.name).at_engine(&self.label).message().to_owned();
                 frame.counts().refusal.get_or_init(text);
             }
         });

@@ -159,7 +159,8 @@ impl Placer {
                 continue;
             }
             self.placement.regions_offered += 1;
-            let refuse = |error: Error| error.within(format_args!("program '{program}': {} on {label}", shown.name));
+            let refuse =
+                |error: Error| error.within(&shown.name).at_engine(&label).within(format_args!("program '{program}'"));
             let groups = match shown.with(offering, |device, region| device.claim(region), &self.devices[engine]) {
                 Ok(groups) => groups,
                 Err(error) if error.code() == Code::Unimplemented => {
@@ -222,8 +223,8 @@ impl Placer {
                 return Ok(());
             }
             Err(error) => {
-                let label = on.label();
-                return Err(error.within(format_args!("program '{program}': {} on {label}", shown.name)));
+                let error = error.within(&shown.name).at_engine(&on.label());
+                return Err(error.within(format_args!("program '{program}'")));
             }
         };
         self.placement.regions += 1;
