@@ -107,9 +107,11 @@
  *                and structs are read during the call, and copied if they are needed later. No call takes an argument
  *                away.
  *   Release      _release and _destroy take NULL, cannot fail and never block.
- *   Texts        A text is copied into `buffer`, with its NUL; *out_length is its length without. With capacity 0 the call
- *                only tells the length (buffer may be NULL); with a buffer out_length may be NULL. If capacity is too
- *                small, the call fails with OUT_OF_RANGE, `buffer` holds an empty text, and *out_length is set.
+ *   Texts        A name or a path that is given has at most 8191 bytes (else OUT_OF_RANGE). A text of a failure is cut
+ *                there. A text that is asked for is copied into `buffer`, with its NUL; *out_length is its length
+ *                without. With capacity 0 the call only tells the length (buffer may be NULL); with a buffer out_length
+ *                may be NULL. If capacity is too small, the call fails with OUT_OF_RANGE, `buffer` holds an empty text,
+ *                and *out_length is set.
  *   Structs      One that begins with struct_size may be older or newer than the library: set it to sizeof the struct,
  *                and zero the rest.
  *   Pools        The pool of the call counts first, then the stream's, then the engine's, then the calling thread. NULL

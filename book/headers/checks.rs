@@ -45,6 +45,8 @@ pub struct Checks {
 /// The functions in which all checks end.
 const ENDS: &[(&str, &str, Null)] = &[
     ("argument", "string", Null::Refused),
+    ("argument", "failure_text", Null::Refused),
+    ("argument", "long_string", Null::Refused),
     ("argument", "out_ptr", Null::Refused),
     ("argument", "out_const", Null::Refused),
     ("argument", "out_value", Null::Refused),

@@ -19,6 +19,9 @@ void bad_input_tensor(void) {
     ROW(weir_tensor_create, (NULL, &four, NULL, NEW(tensor)), INVALID, "engine is NULL");
     ROW(weir_tensor_create, (good.engine, NULL, NULL, NEW(tensor)), INVALID, "desc is NULL");
     ROW(weir_tensor_create, (good.engine, &four, NULL, NULL), INVALID, "out_tensor is NULL");
+    ROW(weir_tensor_create, (good.engine, &four, NULL, UNALIGNED), INVALID, "out_tensor is not aligned");
+    ROW(weir_tensor_get_size, (good.tensor, UNALIGNED), INVALID, "out_bytes is not aligned");
+    ROW(weir_engine_get_attr, (good.engine, UNALIGNED), INVALID, "out_attr is not aligned");
     ROW(weir_tensor_create, (WRONG(stream), &four, NULL, NEW(tensor)), INVALID, "engine: expected an engine, got a stream");
     ROW(weir_tensor_create, (good.engine, &strange, NULL, NEW(tensor)), INVALID, "dtype is 9");
     ROW(weir_tensor_create, (good.engine, &deep, NULL, NEW(tensor)), INVALID, "rank is 9");

@@ -162,7 +162,7 @@ weir_status weir_graph_add_switch(weir_graph *graph,
  * merge is skipped; a skipped node that it waits for without data does not matter. Two present inputs are an error of
  * the run (FAILED_PRECONDITION) that names the nodes which computed them. out_node (may be NULL) receives the node.
  *
- * Errors: INVALID_ARGUMENT (NULL, foreign value, num_inputs is 0); ALREADY_EXISTS (name).
+ * Errors: INVALID_ARGUMENT (NULL, foreign value, num_inputs is 0); ALREADY_EXISTS (name); RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD

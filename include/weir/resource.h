@@ -421,7 +421,7 @@ weir_status weir_table_insert(weir_resource *table,
  * row, NULL: zeros). `out_found` (may be NULL) receives the number of keys found, `out_flags` (may be NULL) 1 or 0 for
  * each key.
  *
- * Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes).
+ * Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes); RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD

@@ -79,7 +79,7 @@ pub trait Device: Any + Send + Sync + Debug {
     }
 
     /// Its settings, opaque to the library, with unset ones as resolved.
-    fn settings(&self) -> Option<Arc<[u8]>> {
+    fn settings(&self) -> Option<Arc<Vec<u8>>> {
         None
     }
 
@@ -569,7 +569,7 @@ impl Debug for dyn Accelerator + '_ {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeviceSettings {
     /// The device's own, opaque to the library.
-    pub attributes: Option<Arc<[u8]>>,
+    pub attributes: Option<Arc<Vec<u8>>>,
     /// The native handle of a context of the host's to use.
     pub context: Option<u64>,
 }

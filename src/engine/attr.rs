@@ -90,7 +90,7 @@ pub struct EngineAttr {
     thread_mode: Option<ThreadMode>,
     thread_count: Option<usize>,
     /// The device's own settings, opaque to the library.
-    pub device_settings: Option<Arc<[u8]>>,
+    pub device_settings: Option<Arc<Vec<u8>>>,
     /// How threads wait for the device; `None` = its default.
     pub(super) waiting: Option<Waiting>,
     /// The native handle of a context of the host's to use.

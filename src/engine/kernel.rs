@@ -55,16 +55,22 @@ impl<'a> KernelIdentity<'a> {
 enum OwnOperation {
     Host,
     Builtin(Described),
-    Named(Box<str>, Box<[u8]>),
+    Named(Box<str>, Vec<u8>),
 }
 
 impl OwnOperation {
-    fn new(operation: Operation<'_>) -> OwnOperation {
-        match operation {
+    fn new(operation: Operation<'_>) -> Result<OwnOperation> {
+        Ok(match operation {
             Operation::Host => OwnOperation::Host,
             Operation::Builtin(described) => OwnOperation::Builtin(described.clone()),
-            Operation::Named(name, attributes) => OwnOperation::Named(name.into(), attributes.into()),
-        }
+            Operation::Named(name, attributes) => {
+                let mut copy = Vec::new();
+                let exhausted = |_| Error::exhausted("a copy of the attributes", attributes.len());
+                copy.try_reserve_exact(attributes.len()).map_err(exhausted)?;
+                copy.extend_from_slice(attributes);
+                OwnOperation::Named(name.into(), copy)
+            }
+        })
     }
 
     fn get(&self) -> Operation<'_> {
@@ -129,7 +135,7 @@ impl BoundKernel {
         });
         let on_device = on_device.transpose()?;
         let is_bound = identity.is_bound;
-        let operation = (!is_bound || identity.stays).then(|| OwnOperation::new(identity.operation));
+        let operation = (!is_bound || identity.stays).then(|| OwnOperation::new(identity.operation)).transpose()?;
         let (cost_ns, known, scratch_tag) = (options.cost_ns, OnceLock::new(), OnceLock::new());
         let label = OnceLock::new();
         Ok(Object::shared(BoundKernel {

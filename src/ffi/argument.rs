@@ -1,16 +1,30 @@
 //! Arguments that are not handles: outputs, strings, arrays, flags, booleans.
 
+use crate::base::text::head;
 use crate::base::{Error, Result};
 use std::ffi::{CStr, c_char};
+
+/// The most bytes of a name or a path. Texts of failures have several of them, and copies of a text are requests that
+/// end the process where they fail: with so few bytes they come from the heap's reserve when memory is short.
+pub(super) const MAX_TEXT: usize = 8191;
+
+/// Whether something can be stored there.
+fn check_out<T>(out: *const T, argument: &str) -> Result<()> {
+    if out.is_null() {
+        return Err(Error::null(argument));
+    }
+    if !out.is_aligned() {
+        return Err(Error::invalid(format!("{argument} is not aligned")));
+    }
+    Ok(())
+}
 
 /// An output of pointer type: NULL is stored at once, so a failure leaves NULL behind.
 ///
 /// # Safety
 /// `out` is NULL or writable.
 pub(super) unsafe fn out_ptr<'a, T>(out: *mut *mut T, argument: &str) -> Result<&'a mut *mut T> {
-    if out.is_null() {
-        return Err(Error::null(argument));
-    }
+    check_out(out, argument)?;
     // SAFETY: not NULL, so writable as demanded of the caller.
     unsafe {
         out.write(std::ptr::null_mut());
@@ -23,9 +37,7 @@ pub(super) unsafe fn out_ptr<'a, T>(out: *mut *mut T, argument: &str) -> Result<
 /// # Safety
 /// `out` is NULL or writable.
 pub(super) unsafe fn out_const<'a, T>(out: *mut *const T, argument: &str) -> Result<&'a mut *const T> {
-    if out.is_null() {
-        return Err(Error::null(argument));
-    }
+    check_out(out, argument)?;
     // SAFETY: not NULL, so writable as demanded of the caller.
     unsafe {
         out.write(std::ptr::null());
@@ -38,9 +50,7 @@ pub(super) unsafe fn out_const<'a, T>(out: *mut *const T, argument: &str) -> Res
 /// # Safety
 /// `out` is NULL or writable.
 pub(super) unsafe fn out_value<'a, T: Copy>(out: *mut T, argument: &str) -> Result<OutValue<'a, T>> {
-    if out.is_null() {
-        return Err(Error::null(argument));
-    }
+    check_out(out, argument)?;
     Ok(OutValue { out, _life: std::marker::PhantomData })
 }
 
@@ -57,11 +67,34 @@ impl<T: Copy> OutValue<'_, T> {
     }
 }
 
-/// A string argument.
+/// A name or a path.
 ///
 /// # Safety
 /// `text` is NULL or a NUL-terminated string that lives and stays the same during `'a`.
 pub(super) unsafe fn string<'a>(text: *const c_char, argument: &str) -> Result<&'a str> {
+    // SAFETY: as demanded of the caller.
+    match unsafe { long_string(text, argument) }? {
+        text if text.len() > MAX_TEXT => {
+            Err(Error::out_of_range(format!("{argument} has {} bytes, expected at most {MAX_TEXT}", text.len())))
+        }
+        text => Ok(text),
+    }
+}
+
+/// A text of a failure. What is too much of it is cut.
+///
+/// # Safety
+/// As `string`.
+pub(super) unsafe fn failure_text<'a>(text: *const c_char, argument: &str) -> Result<&'a str> {
+    // SAFETY: as demanded of the caller.
+    unsafe { long_string(text, argument) }.map(|text| head(text, MAX_TEXT))
+}
+
+/// A text of any length. It is not copied.
+///
+/// # Safety
+/// As `string`.
+pub(super) unsafe fn long_string<'a>(text: *const c_char, argument: &str) -> Result<&'a str> {
     if text.is_null() {
         return Err(Error::null(argument));
     }

@@ -2,7 +2,7 @@
 //!
 //! Chapter: Communicator.
 
-use super::argument::{array_mut, out_ptr, out_value, string};
+use super::argument::{array_mut, failure_text, out_ptr, out_value, string};
 use super::guard::{guard, guard_release};
 use super::kernel_options::kernel_options;
 use super::{handle, versioned};
@@ -254,7 +254,10 @@ pub unsafe extern "C" fn weir_comm_abort(comm: *mut weir_comm, text: *const c_ch
     guard("weir_comm_abort", || {
         // SAFETY: the caller's pointers, as documented.
         let (comm, text) = unsafe {
-            (handle::share(comm, "comm")?, if text.is_null() { "the host has said so" } else { string(text, "text")? })
+            (
+                handle::share(comm, "comm")?,
+                if text.is_null() { "the host has said so" } else { failure_text(text, "text")? },
+            )
         };
         comm.give_up(Error::new(Code::Aborted, format!("{}: {text}", comm.label())));
         Ok(())

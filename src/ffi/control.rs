@@ -3,21 +3,13 @@
 //! Chapter: Control flow.
 
 use super::argument::{array, array_mut, out_value as checked_out, string};
+use super::graph::values;
 use super::guard::guard;
 use super::{handle, versioned};
 use crate::abi::*;
 use crate::base::{Error, Result};
-use crate::graph::{Graph, NodeId, ValueId};
+use crate::graph::{Graph, NodeId};
 use std::ffi::c_char;
-
-/// The values in an array of the caller's.
-///
-/// # Safety
-/// `list` is NULL or has `len` values.
-unsafe fn values(list: *const weir_value, len: usize, argument: &str) -> Result<Vec<ValueId>> {
-    // SAFETY: as demanded of the caller.
-    Ok(unsafe { array(list, len, argument) }?.iter().map(|&value| value.into()).collect())
-}
 
 /// Stores a node's outputs, and the node if requested, for the caller.
 fn give(node: NodeId, outputs: &mut [weir_value], out_node: *mut weir_node) {
@@ -64,7 +56,7 @@ pub unsafe extern "C" fn weir_graph_add_cond(
             check_apart(graph, &[desc.then_graph, desc.else_graph])?;
             check_outputs(name, then, outputs.len())?;
             let graph = handle::borrow_mut(graph, "graph")?;
-            let node = graph.add_cond(name, desc.predicate.into(), then, otherwise, &inputs)?;
+            let node = graph.add_cond(name, desc.predicate.into(), then, otherwise, inputs)?;
             give(node, outputs, out_node);
             Ok(())
         }
@@ -104,7 +96,7 @@ pub unsafe extern "C" fn weir_graph_add_case(
             }
             check_apart(graph, list)?;
             let graph = handle::borrow_mut(graph, "graph")?;
-            let node = graph.add_case(name, desc.index.into(), &branches, &inputs)?;
+            let node = graph.add_case(name, desc.index.into(), &branches, inputs)?;
             give(node, outputs, out_node);
             Ok(())
         }
@@ -147,7 +139,7 @@ pub unsafe extern "C" fn weir_graph_add_while(
             }
             check_apart(graph, &[desc.cond_graph, desc.body_graph])?;
             let graph = handle::borrow_mut(graph, "graph")?;
-            let node = graph.add_while(name, condition, body, &variables, &invariants, parallel.max(1))?;
+            let node = graph.add_while(name, condition, body, variables, invariants, parallel.max(1))?;
             give(node, outputs, out_node);
             Ok(())
         }
@@ -192,7 +184,7 @@ pub unsafe extern "C" fn weir_graph_add_switch(
 /// merge is skipped; a skipped node that it waits for without data does not matter. Two present inputs are an error of
 /// the run (FAILED_PRECONDITION) that names the nodes which computed them. out_node (may be NULL) receives the node.
 ///
-/// Errors: INVALID_ARGUMENT (NULL, foreign value, num_inputs is 0); ALREADY_EXISTS (name).
+/// Errors: INVALID_ARGUMENT (NULL, foreign value, num_inputs is 0); ALREADY_EXISTS (name); RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_graph_add_merge(
@@ -210,7 +202,7 @@ pub unsafe extern "C" fn weir_graph_add_merge(
             let value = checked_out(out_value, "out_value")?;
             let graph = handle::borrow_mut(graph, "graph")?;
             let inputs = values(inputs, num_inputs, "inputs")?;
-            let node = graph.add_merge(string(name, "name")?, &inputs)?;
+            let node = graph.add_merge(string(name, "name")?, inputs)?;
             value.set(node.output(0).into());
             if !out_index.is_null() {
                 out_index.write(node.output(1).into());

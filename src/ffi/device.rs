@@ -2,7 +2,7 @@
 //!
 //! Chapter: Device.
 
-use super::argument::{array_mut, out_value, string};
+use super::argument::{array_mut, failure_text, out_value, string};
 use super::guard::{guard, guard_value};
 use super::{last_error, version, versioned};
 use crate::abi::*;
@@ -187,7 +187,7 @@ pub unsafe extern "C" fn weir_device_unregister(name: *const c_char, priority: i
 unsafe extern "C" fn fail(text: *const c_char) {
     guard_value((), || {
         // SAFETY: the plug-in's text, as documented.
-        let text = unsafe { string(text, "text") }.unwrap_or("its text is NULL or not UTF-8").to_owned();
+        let text = unsafe { failure_text(text, "text") }.unwrap_or("its text is NULL or not UTF-8").to_owned();
         let _ = LOADING.try_with(|loading| {
             if let Some(loading) = &mut *loading.borrow_mut() {
                 loading.text = Some(text);

@@ -186,7 +186,7 @@ pub unsafe extern "C" fn weir_engine_attr_get_max_streams(
 /// weir_device_vtable). The first engine on a device decides: another one with incompatible settings is refused while
 /// the device is alive, and one without settings shares it. `bytes` 0 clears the settings.
 ///
-/// Errors: weir_engine_create fails with UNIMPLEMENTED if the device takes no settings.
+/// Errors: RESOURCE_EXHAUSTED. weir_engine_create fails with UNIMPLEMENTED if the device takes no settings.
 ///
 /// Chapter: Device.
 #[must_use]
@@ -200,7 +200,10 @@ pub unsafe extern "C" fn weir_engine_attr_set_device_settings(
         // SAFETY: the caller's handle and bytes, as documented.
         let (attr, settings) =
             unsafe { (handle::borrow_mut(attr, "attr")?, array(settings.cast::<u8>(), bytes, "settings")?) };
-        attr.device_settings = (bytes > 0).then(|| settings.into());
+        let mut copy = Vec::new();
+        copy.try_reserve_exact(bytes).map_err(|_| Error::exhausted("a copy of the settings", bytes))?;
+        copy.extend_from_slice(settings);
+        attr.device_settings = (bytes > 0).then(|| copy.into());
         Ok(())
     })
 }
@@ -225,7 +228,7 @@ pub unsafe extern "C" fn weir_engine_attr_get_device_settings(
             let places = array_mut(out_settings.cast::<u8>(), capacity, "out_settings")?;
             (out_value(out_bytes, "out_bytes")?, handle::borrow(attr, "attr")?, places)
         };
-        let settings = attr.device_settings.as_deref().unwrap_or_default();
+        let settings = attr.device_settings.as_deref().map_or(&[][..], Vec::as_slice);
         out.set(settings.len());
         if capacity > 0 && capacity < settings.len() {
             return Err(Error::out_of_range(format!("capacity is {capacity}, they have {} bytes", settings.len())));

@@ -2,13 +2,12 @@
 //!
 //! Chapter: Failures.
 
-use super::argument::array_mut;
+use super::argument::{MAX_TEXT, array_mut};
 use super::guard::{guard, guard_value};
 use super::{last_error, versioned};
 use crate::abi::*;
 use crate::base::text::fixed;
 use crate::base::{Code, Error, Result, RunFailure};
-use std::borrow::Cow;
 use std::ffi::{CStr, c_char};
 
 /// Describes the calling thread's last failed weir call: the code that it returned and the text of
@@ -88,7 +87,8 @@ pub unsafe extern "C" fn weir_last_error_set(status: weir_status, function: *con
     guard_value((), || {
         let read = |text: *const c_char| {
             // SAFETY: the caller's text, as documented.
-            if text.is_null() { Cow::Borrowed("") } else { unsafe { CStr::from_ptr(text) }.to_string_lossy() }
+            let bytes = if text.is_null() { &[] } else { unsafe { CStr::from_ptr(text) }.to_bytes() };
+            String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_TEXT)])
         };
         let code = Code::from_status(status).unwrap_or(Code::Unknown);
         // It may be the text that is about to be overwritten.

@@ -14,6 +14,15 @@ use crate::threadpool::HostCall;
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
+/// The values in an array of the caller's.
+///
+/// # Safety
+/// `list` is NULL or has `len` values, which stay the same during `'a`.
+pub(super) unsafe fn values<'a>(list: *const weir_value, len: usize, argument: &str) -> Result<&'a [ValueId]> {
+    // SAFETY: as demanded of the caller.
+    unsafe { array(list.cast(), len, argument) }
+}
+
 /// Creates an empty graph. `name` (may be NULL) appears in error texts and dumps.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -113,8 +122,8 @@ pub unsafe extern "C" fn weir_graph_add_kernel(
             let graph = handle::borrow_mut(graph, "graph")?;
             let name = string(name, "name")?;
             let kernel = handle::share(kernel, "kernel")?;
-            let inputs: Vec<ValueId> = array(inputs, num_inputs, "inputs")?.iter().map(|&v| v.into()).collect();
-            let node = graph.add_kernel(name, kernel, &inputs, outputs.len())?;
+            let inputs = values(inputs, num_inputs, "inputs")?;
+            let node = graph.add_kernel(name, kernel, inputs, outputs.len())?;
             for (i, out) in outputs.iter_mut().enumerate() {
                 *out = node.output(i).into();
             }
@@ -158,8 +167,8 @@ pub unsafe extern "C" fn weir_graph_add_program(
             let graph = handle::borrow_mut(graph, "graph")?;
             let name = string(name, "name")?;
             let program = handle::share(program, "program")?;
-            let inputs: Vec<ValueId> = array(inputs, num_inputs, "inputs")?.iter().map(|&v| v.into()).collect();
-            let node = graph.add_program(name, &program, &inputs, outputs.len())?;
+            let inputs = values(inputs, num_inputs, "inputs")?;
+            let node = graph.add_program(name, &program, inputs, outputs.len())?;
             for (i, out) in outputs.iter_mut().enumerate() {
                 *out = node.output(i).into();
             }

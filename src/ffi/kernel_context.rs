@@ -2,7 +2,7 @@
 //!
 //! Chapter: Kernel.
 
-use super::argument::{out_const, out_ptr, out_value, string};
+use super::argument::{failure_text, out_const, out_ptr, out_value};
 use super::guard::guard;
 use super::task::{self, RegionPlace};
 use super::{context, versioned};
@@ -230,7 +230,7 @@ pub unsafe extern "C" fn weir_kernel_context_fail(
 ) -> weir_status {
     guard("weir_kernel_context_fail", || {
         // SAFETY: the caller's pointers, as documented.
-        let (context, message) = unsafe { (context::borrow(context, "context")?, string(message, "message")?) };
+        let (context, message) = unsafe { (context::borrow(context, "context")?, failure_text(message, "message")?) };
         let code = Code::from_status(code)
             .ok_or_else(|| Error::invalid(format!("code is {code}, expected one of weir_status_value but WEIR_OK")))?;
         context.fail(Error::new(code, message));
@@ -263,7 +263,7 @@ pub unsafe extern "C" fn weir_completion_done(
         let completion = Completion::from_number(done.addr())
             .ok_or_else(|| Error::invalid("done: expected a completion, got no handle of a call"))?;
         // SAFETY: the caller's pointer, as documented.
-        let text = if text.is_null() { None } else { Some(unsafe { string(text, "text") }?) };
+        let text = if text.is_null() { None } else { Some(unsafe { failure_text(text, "text") }?) };
         let code = Code::from_status(status);
         let result = match (status, code, text) {
             (0, ..) => Ok(()),

@@ -2,7 +2,7 @@
 //!
 //! Chapter: Statistics.
 
-use super::argument::{out_value, string};
+use super::argument::{long_string, out_value};
 use super::guard::guard;
 use super::{handle, text, versioned};
 use crate::abi::*;
@@ -70,7 +70,8 @@ pub unsafe extern "C" fn weir_program_load_costs(
 ) -> weir_status {
     guard("weir_program_load_costs", || {
         // SAFETY: the caller's pointers, as documented.
-        let (program, costs) = unsafe { (handle::borrow(program.cast_const(), "program")?, string(costs, "costs")?) };
+        let (program, costs) =
+            unsafe { (handle::borrow(program.cast_const(), "program")?, long_string(costs, "costs")?) };
         // SAFETY: as above.
         let out = unsafe { out_value(out_num_known, "out_num_known") }?;
         out.set(program.load_costs(costs)?);

@@ -24,7 +24,7 @@ pub(super) struct PluginDevice {
     kind: DeviceKind,
     index: u32,
     opened: Arc<Opened>,
-    settings: Option<Arc<[u8]>>,
+    settings: Option<Arc<Vec<u8>>>,
     /// Reports reached events where the plug-in does not.
     watch: DeviceWatch,
 }
@@ -75,7 +75,7 @@ impl Device for PluginDevice {
         self.opened.can(C::WEIR_DEVICE_PINNED_MEMORY).then_some(self)
     }
 
-    fn settings(&self) -> Option<Arc<[u8]>> {
+    fn settings(&self) -> Option<Arc<Vec<u8>>> {
         self.settings.clone()
     }
 

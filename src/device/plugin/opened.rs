@@ -69,7 +69,7 @@ impl Opened {
     pub(super) fn new(table: &Arc<PluginTable>, index: u32, settings: &DeviceSettings) -> Result<Opened> {
         let label = format!("{}:{index}", table.kind.name());
         let mut handle = std::ptr::null_mut();
-        let given = settings.attributes.as_deref().unwrap_or_default();
+        let given = settings.attributes.as_deref().map_or(&[][..], Vec::as_slice);
         let open = table.functions.device_open.ok_or_else(|| Error::null("vtable->device_open"))?;
         let (function, status) = match table.functions.device_open_with {
             // SAFETY: the plug-in's function, with its own context, bytes that live during the call, and a place for
@@ -293,7 +293,7 @@ impl Opened {
     }
 
     /// The settings as the plug-in has completed them.
-    pub(super) fn settings(&self) -> Option<Arc<[u8]>> {
+    pub(super) fn settings(&self) -> Option<Arc<Vec<u8>>> {
         let ask = self.functions().device_settings?;
         let (mut settings, mut bytes) = (Vec::new(), 0);
         // First the size, then the bytes.

@@ -9,8 +9,9 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeId(u64);
 
-/// One output of one node of a graph under construction.
+/// One output of one node of a graph under construction. C has an array of them as one of such numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
 pub struct ValueId(u64);
 
 const NODE_SHIFT: u32 = 16;

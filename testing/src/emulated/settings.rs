@@ -82,11 +82,11 @@ impl Emulation {
 
 impl Emulation {
     /// The settings as the device takes them: a weir_emulation.
-    pub fn settings(self) -> Arc<[u8]> {
+    pub fn settings(self) -> Arc<Vec<u8>> {
         let given = weir_emulation::from(self);
         let (from, bytes) = ((&raw const given).cast::<u8>(), size_of::<weir_emulation>());
         // SAFETY: a struct without padding, since all of its members are of eight bytes.
-        unsafe { std::slice::from_raw_parts(from, bytes) }.into()
+        Arc::new(unsafe { std::slice::from_raw_parts(from, bytes) }.to_vec())
     }
 
     /// Reads settings; an empty slice gives the defaults.
