@@ -210,19 +210,21 @@ public:
             auto raw = sized<weir_table_contents>();
             contents all;
             if (!check(weir_table_export(get(), &raw))) return all;
-            const bool of_integers = raw.bytes_size == 0;
-            std::vector<std::size_t> lengths(of_integers ? 0 : raw.count);
+            // Of the two arrays for keys weir fills the one that the table has.
+            const auto not_filled = static_cast<std::size_t>(-1);
+            std::vector<std::size_t> lengths(raw.count, not_filled);
             std::vector<char> bytes(raw.bytes_size);
-            all.integers.resize(of_integers ? raw.count : 0);
+            all.integers.resize(raw.count);
             all.rows.resize(raw.rows_size / sizeof(T));
             raw.capacity = raw.count;
-            raw.integers = of_integers ? all.integers.data() : nullptr;
-            raw.lengths = of_integers ? nullptr : lengths.data();
+            raw.integers = all.integers.data(), raw.lengths = lengths.data();
             raw.bytes = bytes.data(), raw.bytes_capacity = bytes.size();
             raw.rows = all.rows.data(), raw.rows_capacity = all.rows.size() * sizeof(T);
             const weir_status status = weir_table_export(get(), &raw);
             if (status == WEIR_OUT_OF_RANGE) continue; // more have come meanwhile
             check(status);
+            if (lengths.empty() || lengths.front() == not_filled) return all;
+            all.integers.clear();
             const char *at = bytes.data();
             for (std::size_t length : lengths) {
                 all.strings.emplace_back(at, length);

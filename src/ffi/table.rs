@@ -45,11 +45,15 @@ pub unsafe extern "C" fn weir_table_create(
     })
 }
 
-/// Calls `f` with the keys of a call.
+/// Calls `f` with the keys of a call. No keys are of any kind, and so of the table's.
 ///
 /// # Safety
 /// As the C documentation of weir_table_keys demands.
-unsafe fn with_keys<R>(keys: *const weir_table_keys, f: impl FnOnce(Keys<'_>) -> Result<R>) -> Result<R> {
+unsafe fn with_keys<R>(
+    keys: *const weir_table_keys,
+    kind: KeyKind,
+    f: impl FnOnce(Keys<'_>) -> Result<R>,
+) -> Result<R> {
     // SAFETY: as demanded of the caller.
     unsafe {
         let keys = versioned::read(keys, "keys")?;
@@ -60,7 +64,11 @@ unsafe fn with_keys<R>(keys: *const weir_table_keys, f: impl FnOnce(Keys<'_>) ->
                 "keys->integers and keys->bytes are NULL, but keys->count is {}",
                 keys.count
             ))),
-            (true, _) => {
+            (true, true) => f(match kind {
+                KeyKind::Int64 => Keys::Int64(&[]),
+                KeyKind::Bytes => Keys::Bytes(&[]),
+            }),
+            (true, false) => {
                 let (bytes, lengths) =
                     (array(keys.bytes, keys.count, "keys->bytes")?, array(keys.lengths, keys.count, "keys->lengths")?);
                 let mut all: Vec<&[u8]> = Vec::new();
@@ -95,7 +103,7 @@ pub unsafe extern "C" fn weir_table_insert(
         unsafe {
             let table = handle::borrow(table, "table")?.table()?;
             let rows = array(rows.cast::<u8>(), bytes, "rows")?;
-            with_keys(keys, |keys| table.insert(keys, rows))?;
+            with_keys(keys, table.kind(), |keys| table.insert(keys, rows))?;
         }
         heap::check()
     })
@@ -105,7 +113,7 @@ pub unsafe extern "C" fn weir_table_insert(
 /// row, NULL: zeros). `out_found` (may be NULL) receives the number of keys found, `out_flags` (may be NULL) 1 or 0 for
 /// each key.
 ///
-/// Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes).
+/// Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes); RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_find(
@@ -125,7 +133,7 @@ pub unsafe extern "C" fn weir_table_find(
             let default =
                 if default_row.is_null() { None } else { Some(array(default_row.cast(), row, "default_row")?) };
             let rows = array_mut(out_rows.cast::<u8>(), bytes, "out_rows")?;
-            let found = with_keys(keys, |keys| {
+            let found = with_keys(keys, table.kind(), |keys| {
                 let flags =
                     if out_flags.is_null() { None } else { Some(array_mut(out_flags, keys.len(), "out_flags")?) };
                 table.find(keys, default, rows, flags)
