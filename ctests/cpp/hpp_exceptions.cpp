@@ -64,6 +64,7 @@ private:
     void do_deallocate(void *data, std::size_t n, std::size_t alignment) override {
         bytes -= n;
         std::pmr::new_delete_resource()->deallocate(data, n, alignment);
+        throw_something(2);
     }
     bool do_is_equal(const memory_resource &other) const noexcept override { return this == &other; }
 };

@@ -195,6 +195,18 @@ void kernels_decide_shapes_and_run_programs(const weir::engine &engine) {
     const weir::tensor y(raw);
     graph.compile({engine}).run({p.x}, {y});
     EXPECT(found[0] == 0 && found[1] == 2 && found[2] == 9);
+
+    // Those of two runs cannot be three. The struct's size need not be said.
+    weir_host_kernel_desc bare{};
+    bare.name = "uneven";
+    const weir::stream stream(engine);
+    const auto runs = [&](std::size_t count) {
+        return weir::kernel::host(engine, bare, [&, count](weir::kernel_context call) {
+            call.run_program(inner, count, {p.x, p.x, p.x}, {p.y, p.y});
+        });
+    };
+    EXPECT_THROWS(stream.enqueue(runs(2), {}, {}), WEIR_INVALID_ARGUMENT, "3 inputs and 2 outputs are not");
+    EXPECT_THROWS(stream.enqueue(runs(0), {}, {}), WEIR_INVALID_ARGUMENT, "not those of 0 runs");
 }
 
 void tables_tell_all(const weir::engine &engine) {
@@ -206,6 +218,13 @@ void tables_tell_all(const weir::engine &engine) {
     const weir::table<float> words(engine, {"words"}, WEIR_TABLE_KEY_BYTES, weir::desc(WEIR_F32, {1}));
     words.insert(std::vector<std::string>{"pear", "fig"}, {1, 2});
     EXPECT((words.contents_now().strings == std::vector<std::string>{"fig", "pear"}));
+    // A key without bytes is one, and no keys are of both kinds.
+    const weir::table<float> blank(engine, {"blank"}, WEIR_TABLE_KEY_BYTES, weir::desc(WEIR_F32, {1}));
+    EXPECT(blank.contents_now().strings.empty() && blank.find(std::vector<std::string>()).empty());
+    blank.insert(std::vector<std::string>{""}, {5});
+    EXPECT(blank.contents_now().strings == std::vector<std::string>{""} && blank.contents_now().integers.empty());
+    numbers.insert(std::vector<std::int64_t>(), {});
+    EXPECT(numbers.find(std::vector<std::int64_t>()).empty() && numbers.size() == 2);
     EXPECT(numbers.finder(engine).num_outputs() == 2 && numbers.inserter(engine).num_outputs() == 0);
     EXPECT(numbers.sizer(engine).num_outputs() == 1);
 

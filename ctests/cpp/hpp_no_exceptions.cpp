@@ -76,6 +76,16 @@ int main() {
     EXPECT(ran == 1);
     EXPECT(graph.add_kernel("none", weir::kernel(), {}).output() == 0);
     EXPECT(weir::take_error());
+    // A name that could not be made stands for no other one, and a span of it ends unmade.
+    {
+        const weir::trace_name whole("whole"), unmade(std::string(10000, 'n'));
+        expect_error(WEIR_OUT_OF_RANGE, "weir_trace_intern");
+        unmade.mark();
+        expect_error(WEIR_INVALID_ARGUMENT, "weir_trace_mark");
+        const weir::trace_span span(whole);
+        { const weir::trace_span inner(unmade); }
+        expect_error(WEIR_INVALID_ARGUMENT, "weir_trace_span_begin");
+    }
     {
         const auto threads = weir::adapters::std_thread_threadpool(2);
         sum = 0;

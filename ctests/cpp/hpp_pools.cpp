@@ -269,6 +269,24 @@ void test_reference_pools() {
     });
 }
 
+// Others that are given the functions of a pool may have no hint.
+struct hinted {
+    std::int32_t num_threads() const { return 1; }
+    void schedule(weir::pool_task task, const weir_task_hint &hint) const {
+        EXPECT(hint.cost_ns == 0 && hint.priority == 0);
+        task();
+    }
+};
+
+void test_tasks_without_a_hint() {
+    void *ctx = nullptr;
+    int ran = 0;
+    const auto vtable = weir::threadpool::vtable_of(std::make_shared<hinted>(), &ctx);
+    const auto count = [](void *arg, std::int32_t) { ++*static_cast<int *>(arg); };
+    EXPECT(vtable.schedule(ctx, count, &ran, nullptr) == 0 && ran == 1);
+    vtable.release(ctx);
+}
+
 long fib(const weir::threadpool &pool, int n) {
     if (n < 2) return n;
     long one = 0;
@@ -319,6 +337,7 @@ int main() {
         test_lambdas(threads);
         test_pools_of_calls(threads);
         test_reference_pools();
+    test_tasks_without_a_hint();
         test_task_groups();
         expect_released(before);
     }

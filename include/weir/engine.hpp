@@ -37,7 +37,8 @@ public:
     }
     /// `source` has `void *allocate(size_t bytes, size_t alignment)` and `void deallocate(void *, size_t bytes, size_t
     /// alignment)`, which any thread may call; it lives until everything has gone back to it. A
-    /// std::pmr::memory_resource is such a source. An exception out of allocate means that there is no more memory.
+    /// std::pmr::memory_resource is such a source. An exception out of allocate means that there is no more memory; one
+    /// out of deallocate is lost.
     template <class Source>
     static allocator of(std::shared_ptr<Source> source, std::size_t alignment = 0) {
         auto vtable = sized<weir_allocator_vtable>();
@@ -48,7 +49,9 @@ public:
             });
         };
         vtable.deallocate = [](void *ctx, void *data, std::size_t bytes, std::size_t aligned) {
-            (*static_cast<std::shared_ptr<Source> *>(ctx))->deallocate(data, bytes, aligned);
+            static_cast<void>(detail::or_else(0, [&] {
+                return (*static_cast<std::shared_ptr<Source> *>(ctx))->deallocate(data, bytes, aligned), 0;
+            }));
         };
         vtable.release = [](void *ctx) { delete static_cast<std::shared_ptr<Source> *>(ctx); };
         auto kept = std::make_unique<std::shared_ptr<Source>>(std::move(source));

@@ -164,13 +164,7 @@ public:
     void run_many(std::size_t count, list<weir_tensor *> inputs, list<weir_tensor *> outputs,
                   const run_options &options = {}) const {
         const std::size_t each = count > 0 ? count : 1;
-        const bool is_nothing = inputs.size() + outputs.size() == 0;
-        if (inputs.size() % each != 0 || outputs.size() % each != 0 || (count == 0 && !is_nothing)) {
-            detail::fail(WEIR_INVALID_ARGUMENT, "weir::program::run_many: " + std::to_string(inputs.size()) +
-                                                    " inputs and " + std::to_string(outputs.size()) +
-                                                    " outputs are not those of " + std::to_string(count) + " runs");
-            return;
-        }
+        if (!detail::are_of(count, inputs.size(), outputs.size(), "weir::program::run_many")) return;
         check(weir_program_run_many(*this, count, inputs.data(), inputs.size() / each, outputs.data(),
                                     outputs.size() / each, &options));
     }

@@ -169,6 +169,20 @@ public:
 
 // ---- kernels ----
 
+namespace detail {
+
+// Whether so many inputs and outputs are those of `count` runs, as many for each.
+inline bool are_of(std::size_t count, std::size_t inputs, std::size_t outputs, const char *who) {
+    const bool fits = count > 0 ? inputs % count == 0 && outputs % count == 0 : inputs + outputs == 0;
+    if (!fits) {
+        fail(WEIR_INVALID_ARGUMENT, who + (": " + std::to_string(inputs)) + " inputs and " + std::to_string(outputs) +
+                                        " outputs are not those of " + std::to_string(count) + " runs");
+    }
+    return fits;
+}
+
+} // namespace detail
+
 /// What the body of a host kernel sees of the call it serves. Valid until the body returns.
 class kernel_context {
 public:
@@ -196,6 +210,7 @@ public:
     void run_program(weir_program *program, std::size_t count, list<weir_tensor *> inputs,
                      list<weir_tensor *> outputs) const {
         const std::size_t each = count > 0 ? count : 1;
+        if (!detail::are_of(count, inputs.size(), outputs.size(), "weir::kernel_context::run_program")) return;
         check(weir_kernel_context_run_program(raw_, program, count, inputs.data(), inputs.size() / each, outputs.data(),
                                               outputs.size() / each));
     }
@@ -340,7 +355,7 @@ public:
     kernel() noexcept = default;
 
     /// A kernel from compute(kernel_context), which returns nothing or a weir_status and may run on several threads at
-    /// once. `desc` says the rest: name, inputs, outputs, scratch_bytes and so on.
+    /// once. `desc` says the rest: name, inputs, outputs, scratch_bytes and so on; struct_size is set here.
     template <class Compute>
     static kernel host(const engine &on, weir_host_kernel_desc desc, Compute &&compute) {
         desc.infer = nullptr;
@@ -528,6 +543,7 @@ private:
     static kernel make(const engine &on, weir_host_kernel_desc &desc, Compute &&compute, Infer &&infer) {
         using body = detail::host_kernel<std::decay_t<Compute>, std::decay_t<Infer>>;
         auto user = std::unique_ptr<body>(new body{std::forward<Compute>(compute), std::forward<Infer>(infer)});
+        desc.struct_size = sizeof desc;
         desc.compute = body::call;
         desc.user = user.get();
         desc.destroy = body::destroy;

@@ -90,7 +90,9 @@ struct pool_vtable {
     }
     static std::int32_t schedule(void *ctx, weir_task_fn fn, void *arg, const weir_task_hint *hint) noexcept {
         if constexpr (has<hinted_schedule_of, P>) {
-            return accepted([&] { return pool(ctx).schedule(pool_task{fn, arg}, *hint); });
+            return accepted([&] {
+                return pool(ctx).schedule(pool_task{fn, arg}, hint ? *hint : sized<weir_task_hint>());
+            });
         } else {
             static_cast<void>(hint);
             return accepted([&] { return pool(ctx).schedule(pool_task{fn, arg}); });

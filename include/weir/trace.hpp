@@ -94,16 +94,22 @@ public:
     void mark(std::uint64_t value = 0) const { check(weir_trace_mark(number_, value)); }
 
 private:
-    std::uint32_t number_ = 0;
+    // Of no name, so that one that could not be made stands for no other.
+    std::uint32_t number_ = UINT32_MAX;
 };
 
 /// A span of this thread, from its making to its end: `weir::trace_span span(name);`
 class trace_span {
 public:
-    explicit trace_span(const trace_name &name) { check(weir_trace_span_begin(name.number())); }
+    explicit trace_span(const trace_name &name) : has_begun_(check(weir_trace_span_begin(name.number()))) {}
     trace_span(const trace_span &) = delete;
     trace_span &operator=(const trace_span &) = delete;
-    ~trace_span() { weir_trace_span_end(); }
+    ~trace_span() {
+        if (has_begun_) weir_trace_span_end();
+    }
+
+private:
+    bool has_begun_;
 };
 
 namespace detail {
@@ -177,8 +183,7 @@ template <class T>
 void set_trace_hooks(std::shared_ptr<T> tracer) {
     const auto hooks = detail::tracer_hooks<T>::make();
     auto kept = std::make_unique<std::shared_ptr<T>>(std::move(tracer));
-    check(weir_trace_set_hooks(&hooks, kept.get()));
-    static_cast<void>(kept.release());
+    if (check(weir_trace_set_hooks(&hooks, kept.get()))) static_cast<void>(kept.release());
 }
 
 /// Takes the tracer away. Runs that are under way still tell it.
