@@ -55,6 +55,10 @@ for name, function in functions.items():
         if not all(one.startswith("num_") or one in {"bytes", "capacity", "count"} for one in late):
             problems.append(f"{name}: outputs come last, but {', '.join(late)} behind one")
 
+    # Products keep the arguments of BLAS and oneDNN.
+    if len(outs) > 8 and function["chapter"] != "Matrix products without an engine":
+        problems.append(f"{name}: has {len(outs)} arguments, expected 8 at most")
+
 # All codes that a header names behind "Errors:", and those of the functions that it refers to there.
 headers = texts("include/weir.h", "include/weir/*.h")
 for found in re.finditer(r"/\*\*((?:(?!\*/).)*)\*/\s*((?:(?!/\*|;).)*?\b(weir_\w+)\s*\()", headers, re.S):

@@ -141,3 +141,8 @@ pub use threadpool::ThreadPool;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/guides/rust.md")]
 struct Guide;
+
+/// The first page, `rust/README.md`, whose program is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct FirstPage;
