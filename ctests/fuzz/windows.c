@@ -423,6 +423,7 @@ static double sampled_place(const weir_grid_sample_desc *desc, double at, int64_
     double place = desc->flags ? (at + 1) / 2 * (double)(len - 1) : ((at + 1) * (double)len - 1) / 2;
     double half = 2 * place - nearbyint(2 * place);
     *near = desc->mode == WEIR_RESIZE_NEAREST && fabs(half) < 1e-4;
+    if (desc->mode == WEIR_RESIZE_CUBIC && desc->edge == WEIR_GRID_SAMPLE_BORDER) return place;
     return moved_place(desc, desc->mode == WEIR_RESIZE_NEAREST ? nearbyint(place) : place, len);
 }
 

@@ -188,6 +188,24 @@ static void test_refusals(weir_engine *engine, weir_stream *stream) {
     weir_kernel_release(conv);
 }
 
+/* A place between the edge and the middle of the first element is where it is, and only elements are moved. */
+static void test_cubic_border(weir_engine *engine, weir_stream *stream) {
+    const weir_grid_sample_desc desc = {
+        .struct_size = sizeof desc, .mode = WEIR_RESIZE_CUBIC, .edge = WEIR_GRID_SAMPLE_BORDER};
+    weir_tensor_desc image = {.dtype = WEIR_F32, .rank = 4, .dims = {1, 1, 1, 2}}, grid = image, result = image;
+    weir_kernel *kernel = NULL;
+    grid.dims[2] = 3, grid.dims[3] = 2, result.dims[3] = 3;
+    weir_tensor *in[2] = {make_tensor(engine, image), make_tensor(engine, grid)}, *y = make_tensor(engine, result);
+    const float places[] = {-1, 0, 1, 0, -5, 0}, expected[] = {-0.09375f, 1.09375f, 0};
+    floats(in[0])[1] = 1;
+    memcpy(floats(in[1]), places, sizeof places);
+    CHECK_OK(weir_kernel_create_grid_sample(engine, &desc, NULL, &kernel));
+    CHECK_OK(weir_enqueue(stream, kernel, in, 2, &y, 1));
+    for (int i = 0; i < 3; i++) CHECK(floats(y)[i] == expected[i]);
+    weir_tensor_release(in[0]), weir_tensor_release(in[1]), weir_tensor_release(y);
+    weir_kernel_release(kernel);
+}
+
 int main(void) {
     weir_runtime_info before = runtime_info();
     weir_engine *engine = make_engine(NULL);
@@ -196,6 +214,7 @@ int main(void) {
     check_lstm(engine, stream, WEIR_GATES_ONNX);
     check_lstm(engine, stream, WEIR_GATES_TORCH);
     test_refusals(engine, stream);
+    test_cubic_border(engine, stream);
     weir_stream_release(stream);
     weir_engine_release(engine);
     test_same_bits();

@@ -1386,7 +1386,7 @@ typedef enum weir_grid_sample_flags {
 typedef enum weir_grid_sample_edge_value {
   /** Zeros. */
   WEIR_GRID_SAMPLE_ZEROS = 0,
-  /** A place is moved to the nearest one inside. */
+  /** A place is moved to the nearest one inside; for WEIR_RESIZE_CUBIC only those of the elements around it are. */
   WEIR_GRID_SAMPLE_BORDER = 1,
   /**
    * A place is mirrored at the edges until it is inside: at the edges of the image, or with

@@ -30,7 +30,7 @@ pub type weir_grid_sample_edge = u32;
 pub enum weir_grid_sample_edge_value {
     /// Zeros.
     WEIR_GRID_SAMPLE_ZEROS = 0,
-    /// A place is moved to the nearest one inside.
+    /// A place is moved to the nearest one inside; for WEIR_RESIZE_CUBIC only those of the elements around it are.
     WEIR_GRID_SAMPLE_BORDER = 1,
     /// A place is mirrored at the edges until it is inside: at the edges of the image, or with
     /// WEIR_GRID_SAMPLE_ALIGN_CORNERS at the middle of its first and last elements.

@@ -78,7 +78,9 @@ mod tests {
         let place =
             if of.align_corners { (at + 1.0) / 2.0 * (len - 1) as f64 } else { ((at + 1.0) * len as f64 - 1.0) / 2.0 };
         let nearest = of.mode == WEIR_RESIZE_NEAREST;
-        let place = moved(of, if nearest { place.round_ties_even() } else { place }, len);
+        let place = if nearest { place.round_ties_even() } else { place };
+        let stays = of.mode == WEIR_RESIZE_CUBIC && of.edge == WEIR_GRID_SAMPLE_BORDER;
+        let place = if stays { place } else { moved(of, place, len) };
         let first = if nearest { place } else { place.floor() };
         let cubic = |x: f64| match x.abs() {
             x if x <= 1.0 => 1.25 * x * x * x - 2.25 * x * x + 1.0,

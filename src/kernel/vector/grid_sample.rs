@@ -77,6 +77,8 @@ macro_rules! found_in {
             };
             let place = match self.edge {
                 WEIR_GRID_SAMPLE_ZEROS => place,
+                // All taps of a place farther out are the element at the edge.
+                WEIR_GRID_SAMPLE_BORDER if self.mode == WEIR_RESIZE_CUBIC => place.clamp(-3.0, last + 3.0),
                 WEIR_GRID_SAMPLE_BORDER => place.clamp(0.0, last),
                 WEIR_GRID_SAMPLE_REFLECTION if self.align_corners => reflected(0.0, last),
                 WEIR_GRID_SAMPLE_REFLECTION => reflected(-0.5, last + 0.5),
