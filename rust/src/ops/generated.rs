@@ -676,8 +676,8 @@ impl Create for Eltwise {
 
 /// Binary elementwise kernel with broadcasting: shapes are aligned at the last dimension, and a dimension of 1 is
 /// broadcast. Inputs: a and b, both f32, bf16, f16, i64, i32, i8 or u8; for [`BinaryOp::Eq`] and the other comparisons,
-/// [`BinaryOp::Min`] (and) and [`BinaryOp::Max`] (or) also bool. Output: of the same type, or bool if the function
-/// compares; it may be the memory of an operand that has the output's shape and type.
+/// [`BinaryOp::Min`] (and) and [`BinaryOp::Max`] (or) also bool. Output: of the same type, in memory of its own or in
+/// that of an operand that has its shape; or, if the function compares, bool in memory of its own.
 ///
 /// Floats are computed in f32. Integers are computed exactly: quotients are rounded toward zero, as in C, and what the
 /// type cannot hold wraps around, as in NumPy, unless `rounding` and `overflow` say otherwise. An integer divided by 0
