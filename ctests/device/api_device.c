@@ -297,8 +297,8 @@ static void test_sweep(void) {
                 int is_late = strcmp(functions[f], "work") == 0;
                 if (!is_late) snprintf(part, sizeof part, "%s: as planned", functions[f]);
                 check_text(__FILE__, __LINE__, functions[f], text, is_late ? "" : part);
-                const char *engine = strstr(text, "swept-board:0");
-                if (engine == NULL || strstr(engine + 1, "swept-board:0") != NULL)
+                const char *engine = strstr(text, "engine swept-board:0");
+                if (engine == NULL || strstr(engine + 1, "engine swept-board:0") != NULL)
                     check_failed(__FILE__, __LINE__, "the engine is named once", text);
             }
         }

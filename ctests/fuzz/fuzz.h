@@ -123,6 +123,7 @@ typedef struct problem {
         weir_scatter_desc scatter;
         weir_one_hot_desc one_hot;
         weir_nonzero_desc nonzero;
+        weir_shape_desc shape;
         weir_softmax_desc softmax;
         weir_reduce_desc reduce;
         weir_norm_desc norm;

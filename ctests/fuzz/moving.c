@@ -636,7 +636,27 @@ static weir_status create_nonzero(weir_engine *engine, problem *p, weir_kernel *
     return weir_kernel_create_nonzero(engine, &p->desc.nonzero, NULL, out);
 }
 
+/* ---- Shapes ------------------------------------------------------------------------------------ */
+
+static void draw_shape_of(problem *p) {
+    p->desc.shape = (weir_shape_desc){.struct_size = sizeof(weir_shape_desc)};
+    add_input(p, draw_shape(p->d, DRAW_OF(p->d, ALL_DTYPES), draw_rank(p->d), 400), SMALL);
+}
+
+static verdict solve_shape_of(problem *p) {
+    if (p->num_in != 1) return REFUSED;
+    const weir_tensor_desc *x = &p->in[0].desc;
+    array *shape = add_output(p, shaped(WEIR_S64, 1, (int64_t[]){x->rank}));
+    for (uint32_t i = 0; i < x->rank; i++) put(shape, i, (double)x->dims[i], 0);
+    return RIGHT;
+}
+
+static weir_status create_shape_of(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_shape(engine, &p->desc.shape, NULL, out);
+}
+
 #define FAMILY(name) {#name, draw_##name, solve_##name, create_##name}
 const family moving_families[] = {FAMILY(transpose), FAMILY(concat), FAMILY(slice), FAMILY(pad), FAMILY(reshape),
                                   FAMILY(gather), FAMILY(gather_elements), FAMILY(gather_nd), FAMILY(scatter), FAMILY(one_hot), FAMILY(nonzero),
+                                  {"shape", draw_shape_of, solve_shape_of, create_shape_of},
                                   {NULL, NULL, NULL, NULL}};

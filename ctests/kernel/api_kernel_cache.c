@@ -340,6 +340,7 @@ static void test_families(void) {
     FAMILY(topk, .k = 3);
     FAMILY(nms, .most_boxes = 3);
     FAMILY(nonzero, .flags = WEIR_NONZERO_EXACT);
+    FAMILY(shape, );
     FAMILY(conv, .strides = {2, 2});
     FAMILY(conv_int8, .strides = {2, 2});
     FAMILY(conv_transpose, .strides = {2, 2});

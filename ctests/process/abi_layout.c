@@ -207,10 +207,11 @@ OFFSET(weir_notice, release, 24);
 OFFSET(weir_notice, event_fd, 32);
 OFFSET(weir_notice, reserved, 36);
 
-SIZE(weir_kernel_options, 24);
+SIZE(weir_kernel_options, 32);
 OFFSET(weir_kernel_options, struct_size, 0);
 OFFSET(weir_kernel_options, name, 8);
 OFFSET(weir_kernel_options, cost_ns, 16);
+OFFSET(weir_kernel_options, settings, 24);
 
 SIZE(weir_threadpool_options, 32);
 OFFSET(weir_threadpool_options, struct_size, 0);
@@ -700,6 +701,9 @@ OFFSET(weir_gru_sequence_desc, reserved, 28);
 SIZE(weir_nonzero_desc, 16);
 OFFSET(weir_nonzero_desc, struct_size, 0);
 OFFSET(weir_nonzero_desc, flags, 8);
+
+SIZE(weir_shape_desc, 8);
+OFFSET(weir_shape_desc, struct_size, 0);
 
 SIZE(weir_nms_desc, 40);
 OFFSET(weir_nms_desc, struct_size, 0);

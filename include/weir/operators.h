@@ -39,6 +39,7 @@
     X(gather_nd, 1) \
     X(scatter, 1) \
     X(one_hot, 0) \
-    X(nonzero, 1)
+    X(nonzero, 1) \
+    X(shape, 1)
 
 #endif

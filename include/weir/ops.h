@@ -843,6 +843,17 @@ typedef struct weir_nonzero_desc {
 } weir_nonzero_desc;
 
 /**
+ * The shape of a tensor as a tensor, from which shapes of others are computed. Compile knows it where it knows the
+ * shape of x, and then what is computed of it.
+ *
+ * Input: x of any type, whose elements are not read. Output: its sizes, s64 [rank of x].
+ */
+typedef struct weir_shape_desc {
+  /** sizeof(weir_shape_desc) of the caller's header. */
+  size_t struct_size;
+} weir_shape_desc;
+
+/**
  * Creates a transposition, see weir_transpose_desc. NULL desc = the dimensions in reverse order.
  *
  * Errors: INVALID_ARGUMENT (reserved not 0, a dimension named twice); OUT_OF_RANGE (rank above WEIR_MAX_RANK, a
@@ -976,6 +987,14 @@ weir_status weir_kernel_create_nonzero(weir_engine *engine,
                                        const weir_nonzero_desc *desc,
                                        const weir_kernel_options *options,
                                        weir_kernel **out_kernel);
+
+/** Creates a kernel that gives the shape of its input, see weir_shape_desc. desc may be NULL. */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_shape(weir_engine *engine,
+                                     const weir_shape_desc *desc,
+                                     const weir_kernel_options *options,
+                                     weir_kernel **out_kernel);
 
 /* ---- Reductions and normalisation ---------------------------------------------------------------------------------
  * Softmax, reductions and normalisation along axes.

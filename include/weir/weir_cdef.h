@@ -406,6 +406,7 @@ typedef struct weir_kernel_options {
   size_t struct_size;
   const char *name;
   uint64_t cost_ns;
+  const char *settings;
 } weir_kernel_options;
 weir_status weir_kernel_create_host(weir_engine *engine,
                                     const weir_host_kernel_desc *desc,
@@ -1143,6 +1144,9 @@ typedef struct weir_nonzero_desc {
   size_t struct_size;
   uint64_t flags;
 } weir_nonzero_desc;
+typedef struct weir_shape_desc {
+  size_t struct_size;
+} weir_shape_desc;
 weir_status weir_kernel_create_transpose(weir_engine *engine,
                                          const weir_transpose_desc *desc,
                                          const weir_kernel_options *options,
@@ -1187,6 +1191,10 @@ weir_status weir_kernel_create_nonzero(weir_engine *engine,
                                        const weir_nonzero_desc *desc,
                                        const weir_kernel_options *options,
                                        weir_kernel **out_kernel);
+weir_status weir_kernel_create_shape(weir_engine *engine,
+                                     const weir_shape_desc *desc,
+                                     const weir_kernel_options *options,
+                                     weir_kernel **out_kernel);
 typedef enum weir_cumsum_flags {
   WEIR_CUMSUM_EXCLUSIVE = 1,
   WEIR_CUMSUM_REVERSE = 2

@@ -3,14 +3,13 @@
 
 use super::argument::out_ptr;
 use super::guard::guard;
-use super::kernel_options::kernel_options;
+use super::kernel_options::with_settings;
 use super::{handle, versioned};
 use crate::abi::*;
-use crate::base::{Error, Result, dtype};
+use crate::base::{Code, Error, Ref, Result, dtype};
 use crate::device::Operation;
-use crate::engine::{BoundKernel, Engine, KernelIdentity};
-use crate::kernel::Kernel;
-use crate::kernel::builtin::{Builtin, Packed};
+use crate::engine::{BoundKernel, Engine, KernelIdentity, KernelOptions};
+use crate::kernel::builtin::{Builtin, BuiltinOperation, Late, Packed};
 use crate::kernel::cache::{self, KernelKey};
 use crate::kernel::vector::isa::Isa;
 use crate::ops::*;
@@ -30,18 +29,21 @@ unsafe fn create<O: Operator + Into<Op>>(
     out_kernel: *mut *mut weir_kernel,
 ) -> weir_status
 where
-    Builtin<O>: Kernel,
+    Builtin<O>: BuiltinOperation,
 {
     // SAFETY: as demanded of the caller.
     guard(function, || unsafe {
         let out = out_ptr(out_kernel, "out_kernel")?;
         let engine = handle::share(engine, "engine")?;
-        let options = kernel_options(options)?;
+        let (options, settings) = with_settings(options)?;
         let mut desc = match O::DEFAULT {
             Some(default) if desc.is_null() => default,
             _ => versioned::read(desc, "desc")?,
         };
         Isa::checked()?;
+        if !settings.is_empty() {
+            return handle::into_c(late::<O>(engine, &desc, settings, &options)?, out);
+        }
         let weights = O::weights(&mut desc).map(|weights| packed(weights, &engine)).transpose()?.flatten();
         let shape = weights.as_ref().map(|packed| packed.shape());
         let (operator, described) = Described::new::<O>(&mut desc, shape)?;
@@ -51,6 +53,25 @@ where
         let identity = KernelIdentity { is_bound, ..KernelIdentity::of(Operation::Builtin(&described)) };
         handle::into_c(BoundKernel::create_as(engine, kernel, identity, &options)?, out)
     })
+}
+
+/// A kernel of which tensors hold these settings.
+fn late<O: Operator>(
+    engine: Ref<Engine>,
+    desc: &O::Desc,
+    settings: &str,
+    options: &KernelOptions,
+) -> Result<Ref<BoundKernel>>
+where
+    Builtin<O>: BuiltinOperation,
+{
+    let kernel = Late::<O>::new(desc, settings)?;
+    if engine.accelerator().is_some() {
+        let text = format!("engine {} takes no settings from tensors", engine.label());
+        return Err(Error::new(Code::Unimplemented, text));
+    }
+    let identity = KernelIdentity { is_bound: true, ..KernelIdentity::of(Operation::Host) };
+    BoundKernel::create_as(engine, Arc::new(kernel), identity, options)
 }
 
 /// The packed weights of a descriptor, of one of these types and of the engine's device. The descriptor loses its

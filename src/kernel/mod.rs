@@ -99,6 +99,21 @@ pub trait Kernel: Send + Sync {
         &[]
     }
 
+    /// Whether it reads the shapes of its inputs, and none of their elements.
+    fn reads_shapes_alone(&self) -> bool {
+        false
+    }
+
+    /// How many of its last inputs hold settings: `settled` makes a kernel without these of their elements.
+    fn num_settings(&self) -> usize {
+        0
+    }
+
+    /// The same kernel for these settings, without the inputs that hold them.
+    fn settled(&self, _settings: &[Bytes<'_>]) -> Result<Arc<dyn Kernel>> {
+        Err(Error::internal("a kernel without settings is settled"))
+    }
+
     /// The dimension of an input that an open dimension of an output always is (`Operator::dim_from`).
     fn dim_from(&self, _inputs: &[Desc], _output: usize, _dim: usize) -> [Option<(usize, usize)>; 2] {
         [None; 2]

@@ -7,8 +7,10 @@
 
 use super::check::{axis, flags, reserved};
 use super::operator::{Operator, PackedShape};
+use super::setting::Setting;
 use super::signature;
 use crate::base::{Desc, Result, dtype};
+use std::mem::offset_of;
 
 /// Cumulative sum: each element is the sum of those of x up to its place along one axis. Input: x, f32, f16, bf16,
 /// s32 or s64. Output: as x. Floats are added in f64, in the order of the axis, and each sum is rounded to f32, and
@@ -47,6 +49,8 @@ pub struct Cumsum {
 impl Operator for Cumsum {
     type Desc = weir_cumsum_desc;
     const NAME: &'static str = "cumsum";
+    const SETTINGS: &'static [Setting<weir_cumsum_desc>] =
+        &[Setting::int32("axis", offset_of!(weir_cumsum_desc, axis)).of_values()];
     const DEFAULT: Option<weir_cumsum_desc> =
         Some(weir_cumsum_desc { struct_size: size_of::<weir_cumsum_desc>(), axis: -1, reserved: 0, flags: 0 });
 

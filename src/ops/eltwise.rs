@@ -9,8 +9,10 @@
 use super::activation::{Activation, weir_activation_value};
 use super::check::{not_nan, reserved, value_of};
 use super::operator::{Operator, PackedShape};
+use super::setting::Setting;
 use super::signature;
 use crate::base::{Desc, Error, Result};
+use std::mem::offset_of;
 
 /// A unary elementwise function: one of enum weir_eltwise_op_value.
 pub type weir_eltwise_op = u32;
@@ -200,6 +202,10 @@ impl Eltwise {
 impl Operator for Eltwise {
     type Desc = weir_eltwise_desc;
     const NAME: &'static str = "eltwise";
+    const SETTINGS: &'static [Setting<weir_eltwise_desc>] = &[
+        Setting::float("alpha", offset_of!(weir_eltwise_desc, alpha)).of_values(),
+        Setting::float("beta", offset_of!(weir_eltwise_desc, beta)).of_values(),
+    ];
 
     fn new(desc: &mut weir_eltwise_desc, _: Option<PackedShape>) -> Result<Eltwise> {
         let &mut weir_eltwise_desc { op, alpha, beta, reserved: zero, .. } = desc;

@@ -16,6 +16,7 @@ pub mod check;
 pub mod number;
 pub mod operator;
 pub mod sequence;
+pub mod setting;
 pub mod signature;
 pub mod windows;
 
@@ -115,4 +116,5 @@ operators! {
     scatter::Scatter(weir_scatter_desc),
     one_hot::OneHot(weir_one_hot_desc),
     nonzero::Nonzero(weir_nonzero_desc),
+    shape::Shape(weir_shape_desc),
 }

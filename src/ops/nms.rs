@@ -8,9 +8,11 @@
 
 use super::check::{flags, not_nan, reserved};
 use super::operator::{Operator, PackedShape};
+use super::setting::Setting;
 use super::signature::{self, known};
 use crate::base::desc::ANY_DIM;
 use crate::base::{Desc, Error, Result, dtype};
+use std::mem::offset_of;
 
 /// Flags of weir_nms_desc.
 #[repr(C)]
@@ -73,6 +75,11 @@ impl Nms {
 impl Operator for Nms {
     type Desc = weir_nms_desc;
     const NAME: &'static str = "nms";
+    const SETTINGS: &'static [Setting<weir_nms_desc>] = &[
+        Setting::int64("most_boxes", offset_of!(weir_nms_desc, most_boxes)),
+        Setting::float("most_overlap", offset_of!(weir_nms_desc, most_overlap)).of_values(),
+        Setting::float("least_score", offset_of!(weir_nms_desc, least_score)).of_values(),
+    ];
 
     fn new(desc: &mut weir_nms_desc, _: Option<PackedShape>) -> Result<Nms> {
         use weir_nms_flags::*;

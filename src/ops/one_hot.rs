@@ -7,9 +7,11 @@
 
 use super::check::{axis, flags, reserved};
 use super::operator::{Operator, PackedShape};
+use super::setting::Setting;
 use super::signature;
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Error, Result};
+use std::mem::offset_of;
 
 /// One-hot encoding: for each index a row of one value, but for the element with that number.
 ///
@@ -51,6 +53,8 @@ pub struct OneHot {
 impl Operator for OneHot {
     type Desc = weir_one_hot_desc;
     const NAME: &'static str = "one_hot";
+    const SETTINGS: &'static [Setting<weir_one_hot_desc>] =
+        &[Setting::int64("depth", offset_of!(weir_one_hot_desc, depth))];
 
     fn new(desc: &mut weir_one_hot_desc, _: Option<PackedShape>) -> Result<OneHot> {
         reserved(desc.reserved)?;

@@ -1,5 +1,6 @@
 //! The parts of a built-in operator's description.
 
+use super::setting::Setting;
 use crate::abi::weir_packed_weights;
 use crate::base::{Desc, Result};
 use std::fmt::Debug;
@@ -20,6 +21,20 @@ pub unsafe trait Descriptor: Copy + 'static {
         let mut bytes = all.to_vec();
         bytes[..size_of::<usize>()].copy_from_slice(&size_of::<Self>().to_ne_bytes());
         bytes
+    }
+
+    /// The descriptor of these bytes.
+    fn of_bytes(bytes: &[u8]) -> Self {
+        let mut desc = zeroed::<Self>();
+        desc.set_bytes(0, bytes);
+        desc
+    }
+
+    /// Sets some of its bytes.
+    fn set_bytes(&mut self, offset: usize, bytes: &[u8]) {
+        assert!(offset <= size_of::<Self>() && bytes.len() <= size_of::<Self>() - offset, "byte {offset}");
+        // SAFETY: inside of the struct, of whose integers, floats and pointers any bytes are a value.
+        unsafe { std::ptr::from_mut(self).cast::<u8>().add(offset).copy_from(bytes.as_ptr(), bytes.len()) }
     }
 }
 
@@ -64,6 +79,12 @@ pub trait Operator: Copy + Debug + PartialEq + Send + Sync + 'static {
     /// Checks a descriptor, and completes it: a member that stands for another value is set to that, and elements of
     /// arrays that do not count are set to 0. So the bytes of a descriptor identify the operator.
     fn new(desc: &mut Self::Desc, packed: Option<PackedShape>) -> Result<Self>;
+
+    /// The members that inputs may hold in their place.
+    const SETTINGS: &'static [Setting<Self::Desc>] = &[];
+
+    /// Gives members that inputs hold, and are 0, values for which the rank of outputs can be told.
+    fn stand_in(_desc: &mut Self::Desc) {}
 
     /// The packed weights that it takes in place of an input.
     fn weights(_desc: &mut Self::Desc) -> Option<Weights<'_>> {

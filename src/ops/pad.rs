@@ -7,9 +7,11 @@
 
 use super::check::{rank, value_of};
 use super::operator::{Operator, PackedShape};
+use super::setting::Setting;
 use super::signature;
 use crate::base::desc::{ANY_DIM, MAX_RANK};
 use crate::base::{Desc, Error, Result, dtype};
+use std::mem::offset_of;
 
 /// The contents of the margin of a weir_pad_desc: one of enum weir_pad_mode_value.
 pub type weir_pad_mode = u32;
@@ -60,6 +62,11 @@ pub struct Pad {
 impl Operator for Pad {
     type Desc = weir_pad_desc;
     const NAME: &'static str = "pad";
+    const SETTINGS: &'static [Setting<weir_pad_desc>] = &[
+        Setting::int64("before", offset_of!(weir_pad_desc, before)).times(|desc| desc.rank as usize),
+        Setting::int64("after", offset_of!(weir_pad_desc, after)).times(|desc| desc.rank as usize),
+        Setting::double("value", offset_of!(weir_pad_desc, value)).of_values(),
+    ];
 
     fn new(desc: &mut weir_pad_desc, _: Option<PackedShape>) -> Result<Pad> {
         let rank = rank(desc.rank)?;

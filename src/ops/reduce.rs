@@ -9,9 +9,11 @@
 
 use super::check::{axis_named, flags, value_of};
 use super::operator::{Operator, PackedShape};
+use super::setting::Setting;
 use super::signature;
 use crate::base::desc::{ANY_DIM, MAX_RANK};
 use crate::base::{Desc, Error, Result, dtype};
+use std::mem::offset_of;
 
 /// A reduction: one of enum weir_reduce_op_value.
 pub type weir_reduce_op = u32;
@@ -147,6 +149,14 @@ impl Reduce {
 impl Operator for Reduce {
     type Desc = weir_reduce_desc;
     const NAME: &'static str = "reduce";
+    const SETTINGS: &'static [Setting<weir_reduce_desc>] =
+        &[Setting::int32("axes", offset_of!(weir_reduce_desc, axes)).times(|desc| desc.num_axes as usize)];
+
+    fn stand_in(desc: &mut weir_reduce_desc) {
+        if desc.axes == [0; MAX_RANK] {
+            desc.axes = std::array::from_fn(|axis| axis as i32);
+        }
+    }
 
     fn new(desc: &mut weir_reduce_desc, _: Option<PackedShape>) -> Result<Reduce> {
         use weir_reduce_flags::*;

@@ -8,9 +8,11 @@
 
 use super::check::{rank, reserved};
 use super::operator::{Operator, PackedShape};
+use super::setting::Setting;
 use super::signature;
 use crate::base::desc::{ANY_DIM, MAX_RANK};
 use crate::base::{Desc, Error, Result};
+use std::mem::offset_of;
 
 /// The same elements, in their order, in another shape. In a graph the output takes over the memory of the input where
 /// possible, and nothing is copied; on a stream x may be its own output.
@@ -52,6 +54,14 @@ pub struct Reshape {
 impl Operator for Reshape {
     type Desc = weir_reshape_desc;
     const NAME: &'static str = "reshape";
+    const SETTINGS: &'static [Setting<weir_reshape_desc>] =
+        &[Setting::int64("dims", offset_of!(weir_reshape_desc, dims)).times(|desc| desc.rank as usize)];
+
+    fn stand_in(desc: &mut weir_reshape_desc) {
+        if desc.dims == [0; MAX_RANK] {
+            desc.dims = [1; MAX_RANK];
+        }
+    }
 
     fn new(desc: &mut weir_reshape_desc, _: Option<PackedShape>) -> Result<Reshape> {
         reserved(desc.reserved)?;

@@ -8,9 +8,11 @@
 
 use super::check::{flags, value_of};
 use super::operator::{Operator, PackedShape};
+use super::setting::Setting;
 use super::signature;
 use crate::base::desc::ANY_DIM;
 use crate::base::{Desc, Error, Result, dtype};
+use std::mem::offset_of;
 
 /// How an element is made of those around its place: one of enum weir_resize_mode_value.
 pub type weir_resize_mode = u32;
@@ -138,6 +140,10 @@ impl Resize {
 impl Operator for Resize {
     type Desc = weir_resize_desc;
     const NAME: &'static str = "resize";
+    const SETTINGS: &'static [Setting<weir_resize_desc>] = &[
+        Setting::int64("sizes", offset_of!(weir_resize_desc, sizes)).times(|_| 2),
+        Setting::double("scales", offset_of!(weir_resize_desc, scales)).times(|_| 2),
+    ];
 
     fn new(desc: &mut weir_resize_desc, _: Option<PackedShape>) -> Result<Resize> {
         use weir_resize_mode_value::*;

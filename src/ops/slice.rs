@@ -7,9 +7,11 @@
 
 use super::check::{rank, reserved};
 use super::operator::{Operator, PackedShape};
+use super::setting::Setting;
 use super::signature;
 use crate::base::desc::{ANY_DIM, MAX_RANK};
 use crate::base::{Desc, Result};
+use std::mem::offset_of;
 
 /// Slice of a tensor: in each dimension the elements from begin on, at a distance of step, up to end, which is
 /// excluded.
@@ -63,6 +65,11 @@ impl Slice {
 impl Operator for Slice {
     type Desc = weir_slice_desc;
     const NAME: &'static str = "slice";
+    const SETTINGS: &'static [Setting<weir_slice_desc>] = &[
+        Setting::int64("begin", offset_of!(weir_slice_desc, begin)).times(|desc| desc.rank as usize),
+        Setting::int64("end", offset_of!(weir_slice_desc, end)).times(|desc| desc.rank as usize),
+        Setting::int64("step", offset_of!(weir_slice_desc, step)).times(|desc| desc.rank as usize),
+    ];
 
     fn new(desc: &mut weir_slice_desc, _: Option<PackedShape>) -> Result<Slice> {
         reserved(desc.reserved)?;

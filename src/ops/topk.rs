@@ -8,9 +8,11 @@
 
 use super::check::{axis, flags, reserved};
 use super::operator::{Operator, PackedShape};
+use super::setting::Setting;
 use super::signature;
 use crate::base::desc::ANY_DIM;
 use crate::base::{Desc, Error, Result, dtype};
+use std::mem::offset_of;
 
 /// The k greatest or least elements along an axis, with their places, the best ones first.
 ///
@@ -56,6 +58,10 @@ pub struct Topk {
 impl Operator for Topk {
     type Desc = weir_topk_desc;
     const NAME: &'static str = "topk";
+    const SETTINGS: &'static [Setting<weir_topk_desc>] = &[
+        Setting::int64("k", offset_of!(weir_topk_desc, k)),
+        Setting::int32("axis", offset_of!(weir_topk_desc, axis)),
+    ];
 
     fn new(desc: &mut weir_topk_desc, _: Option<PackedShape>) -> Result<Topk> {
         use weir_topk_flags::*;

@@ -238,6 +238,7 @@ fn cases() -> Vec<Case> {
         case(nms(true), &[(F32, &[v(0), v(1), is(4)]), (F32, &[v(0), v(2), v(1)])]),
         case(plain(Nonzero { exact: false }), &[(dtype::S32, &[v(0), v(1), v(2)])]),
         case(plain(Nonzero { exact: true }), &[(dtype::BOOL, &[v(0), v(1)])]),
+        case(plain(Shape), &[(F32, &[v(0), v(1)])]),
         case(
             conv_int8(1, true, dtype::U8),
             &[(dtype::U8, x4), (dtype::S8, &[is(9), v(1), is(3), is(3)]), (dtype::S32, &[is(9)]), (F32, &[is(9)])],

@@ -1581,6 +1581,27 @@ impl Create for Nonzero {
     }
 }
 
+/// The shape of a tensor as a tensor, from which shapes of others are computed. Compile knows it where it knows the
+/// shape of x, and then what is computed of it.
+///
+/// Input: x of any type, whose elements are not read. Output: its sizes, i64 \[rank of x\].
+#[derive(Clone, Debug, Default)]
+pub struct Shape;
+
+impl Operator for Shape {
+    const NAME: &'static str = "shape";
+}
+
+impl Create for Shape {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_shape_desc {
+            struct_size: size_of::<ffi::weir_shape_desc>(),
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_shape(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
 /// A function applied to each element of a result before it is stored, with the parameters alpha (a) and beta (b) of
 /// the operator's descriptor where the formula names them. The result has the bits that weir_kernel_create_eltwise
 /// makes of the stored sum, if that is f32. On CUDA engines those with parameters are UNIMPLEMENTED.
@@ -1757,7 +1778,7 @@ pub enum GridSampleEdge {
     /// Zeros.
     #[default]
     SampleZeros = 0,
-    /// A place is moved to the nearest one inside.
+    /// A place is moved to the nearest one inside; for [`ResizeMode::Cubic`] only those of the elements around it are.
     SampleBorder = 1,
     /// A place is mirrored at the edges until it is inside: at the edges of the image, or with
     /// [`align_corners`](GridSample::align_corners) at the middle of its first and last elements.

@@ -2,8 +2,11 @@
 //! that never begin, and those that go round a few times (`unroll`).
 //!
 //! The graph is written anew, node by node in its order. A kernel whose inputs are all constants is called here, and
-//! its outputs are constants from then on; if it fails, it stays, and fails in the runs. The branch that a constant
-//! chooses takes the place of its cond. Constants that go into a graph inside of another one are known there too.
+//! its outputs are constants from then on; if it fails, it stays, and fails in the runs. A kernel that reads only the
+//! shapes of its inputs is called where these are known. One whose settings are constants becomes one that has them
+//! (`Kernel::settled`): shapes behind it are known where they were open, and all is looked at once more. The branch
+//! that a constant chooses takes the place of its cond. Constants that go into a graph inside of another one are known
+//! there too.
 //!
 //! A node in place of a cond waits for what the cond waited for only where that can be seen: if it has effects. It
 //! waits for what is run at all: such an edge is no reason to run a pure node of which nothing takes the value
@@ -31,6 +34,8 @@ pub(super) struct Folded {
     /// How many nodes were, and how many loops were unrolled.
     pub nodes: usize,
     pub unrolled: usize,
+    /// Whether shapes may be known that were open.
+    pub has_settled: bool,
     weak: WeakEdges,
 }
 
@@ -101,7 +106,12 @@ pub(super) fn fold(graph: &Contents, verified: &Verified) -> Option<Folded> {
 fn may_fold(graph: &Contents) -> bool {
     let is_constant = |&(node, _): &Value| matches!(graph.nodes[node].body, NodeBody::Constant(_));
     graph.nodes.iter().any(|node| match &node.body {
-        NodeBody::Kernel { kernel, inputs, .. } => kernel.kernel().is_pure() && inputs.iter().all(is_constant),
+        NodeBody::Kernel { kernel, inputs, .. } => {
+            let kernel = kernel.kernel();
+            let known = kernel.reads_shapes_alone() || inputs.iter().all(is_constant);
+            let (held, from) = (kernel.num_settings(), inputs.len().saturating_sub(kernel.num_settings()));
+            kernel.is_pure() && known || held > 0 && inputs[from..].iter().all(is_constant)
+        }
         NodeBody::Case { inputs, .. } | NodeBody::While { inputs, .. } => {
             inputs.iter().any(is_constant) || node.inner().any(|inner| may_fold(inner))
         }
@@ -132,6 +142,7 @@ fn rewrite(graph: &Contents, verified: &Verified, given: &[Option<Ref<Tensor>>])
         has_switch: has_switch(graph),
         folded: 0,
         unrolled: 0,
+        has_settled: false,
     };
     let mut given = given.iter();
     for &index in &verified.order {
@@ -156,7 +167,8 @@ fn rewrite(graph: &Contents, verified: &Verified, given: &[Option<Ref<Tensor>>])
         homes: graph.homes.clone(),
         depth: graph.depth,
     };
-    Folded { contents, nodes: work.folded, unrolled: work.unrolled, weak: work.weak }
+    let (nodes, unrolled, has_settled) = (work.folded, work.unrolled, work.has_settled);
+    Folded { contents, nodes, unrolled, has_settled, weak: work.weak }
 }
 
 struct Folding<'a> {
@@ -172,6 +184,7 @@ struct Folding<'a> {
     has_switch: bool,
     folded: usize,
     unrolled: usize,
+    has_settled: bool,
 }
 
 impl Folding<'_> {
@@ -198,7 +211,9 @@ impl Folding<'_> {
     fn visit(&mut self, index: usize) {
         let node = &self.graph.nodes[index];
         let folded = match &node.body {
-            NodeBody::Kernel { kernel, num_outputs, .. } => self.compute(index, kernel, *num_outputs),
+            NodeBody::Kernel { kernel, num_outputs, .. } => {
+                self.compute(index, kernel, *num_outputs) || self.settle_kernel(index, kernel)
+            }
             // Where a shape is open it stays so: those behind were found to take it.
             NodeBody::Case { .. } | NodeBody::While { .. } if !verified_is_concrete(self.verified, index) => false,
             NodeBody::Case { branches, is_cond, .. } if !self.has_switch => self.choose(index, branches, *is_cond),
@@ -262,6 +277,7 @@ impl Folding<'_> {
         if folded.is_new() {
             self.folded += folded.nodes;
             self.unrolled += folded.unrolled;
+            self.has_settled |= folded.has_settled;
             *graph = Arc::new(folded.settle().contents);
         }
     }
@@ -273,13 +289,42 @@ impl Folding<'_> {
         if !kernel.kernel().is_pure() || num_outputs == 0 || !node.after.is_empty() || (0..num_outputs).any(is_bound) {
             return false;
         }
-        let known = node.inputs().iter().map(|value| self.tensor(self.value(*value)).cloned());
+        let descs: Vec<Desc> = node.inputs().iter().map(|&value| *self.verified.desc(value)).collect();
+        let shapes_alone = kernel.kernel().reads_shapes_alone() && descs.iter().all(Desc::is_concrete);
+        let known = node.inputs().iter().zip(descs).map(|(&value, desc)| match self.tensor(self.value(value)) {
+            Some(tensor) => Some(tensor.view().clone()),
+            None => shapes_alone.then(|| View::empty(desc)),
+        });
         let Some(inputs) = known.collect::<Option<Vec<_>>>() else { return false };
         let Ok(outputs) = call(kernel, &inputs, &self.verified.descs[index]) else { return false };
         for (output, tensor) in outputs.into_iter().enumerate() {
             let name = if output == 0 { node.name.to_string() } else { format!("{}:{output}", node.name) };
             let constant = self.constant(&name, tensor);
             self.values[index].push(constant);
+        }
+        true
+    }
+
+    /// A kernel whose settings are constants, without these inputs.
+    fn settle_kernel(&mut self, index: usize, kernel: &BoundKernel) -> bool {
+        let node = &self.graph.nodes[index];
+        let inputs = self.inputs(node);
+        let from = inputs.len().saturating_sub(kernel.kernel().num_settings());
+        let held: Option<Vec<Bytes<'_>>> =
+            inputs[from..].iter().map(|&value| self.tensor(value).map(|tensor| elements(tensor))).collect();
+        let Some(held) = held.filter(|held| !held.is_empty()) else { return false };
+        // One that is refused is refused by the runs.
+        let Ok(settled) = kernel.kernel().settled(&held) else { return false };
+        let Ok(settled) = kernel.with_kernel(settled) else { return false };
+        let own: Vec<Desc> = node.inputs()[..from].iter().map(|&value| *self.verified.desc(value)).collect();
+        if settled.infer_unnamed(&own).is_err() {
+            return false;
+        }
+        self.keep(index);
+        if let Some(Node { body: NodeBody::Kernel { kernel, inputs, .. }, .. }) = self.nodes.last_mut() {
+            *kernel = settled;
+            self.has_settled = true;
+            inputs.truncate(from);
         }
         true
     }
@@ -326,6 +371,7 @@ impl Folding<'_> {
     fn splice(&mut self, outer: &str, branch: Folded, inputs: &[Value], before: &[usize]) -> (Vec<Value>, Vec<usize>) {
         self.folded += branch.nodes;
         self.unrolled += branch.unrolled;
+        self.has_settled |= branch.has_settled;
         let Folded { contents: branch, weak, .. } = branch;
         let mut places: Vec<Vec<Value>> = Vec::with_capacity(branch.nodes.len());
         // Only a kernel waits for all that it takes: a cond, a loop and a merge may be done before an input that they
@@ -425,8 +471,12 @@ fn with_inputs(body: &NodeBody, new: Vec<Value>) -> NodeBody {
     body
 }
 
+fn views(tensors: &[Ref<Tensor>]) -> Vec<View> {
+    tensors.iter().map(|tensor| tensor.view().clone()).collect()
+}
+
 /// Runs a kernel in this thread.
-fn call(kernel: &BoundKernel, inputs: &[Ref<Tensor>], descs: &[Desc]) -> Result<Vec<Ref<Tensor>>> {
+fn call(kernel: &BoundKernel, inputs: &[View], descs: &[Desc]) -> Result<Vec<Ref<Tensor>>> {
     let mut bytes = 0usize;
     for desc in descs {
         bytes = bytes.saturating_add(desc.bytes()?);
@@ -438,14 +488,13 @@ fn call(kernel: &BoundKernel, inputs: &[Ref<Tensor>], descs: &[Desc]) -> Result<
     for desc in descs {
         outputs.push(Tensor::create(kernel.engine().clone(), *desc)?);
     }
-    let views = |tensors: &[Ref<Tensor>]| tensors.iter().map(|tensor| tensor.view().clone()).collect::<Vec<View>>();
-    let (from, to) = (views(inputs), views(&outputs));
-    let input_descs: Vec<_> = inputs.iter().map(|tensor| *tensor.desc()).collect();
+    let to = views(&outputs);
+    let input_descs: Vec<_> = inputs.iter().map(|view| *view.desc()).collect();
     let bytes = kernel.kernel().scratch_bytes(&input_descs, descs);
     let memory = AlignedBuffer::zeroed(Scratch::stride(bytes), "scratch of a kernel of constants")?;
     let data = if bytes > 0 { memory.data() } else { std::ptr::null_mut() };
     // SAFETY: of constants, which nobody writes, and of tensors and memory that were made for this call.
-    let context = unsafe { KernelContext::new(&from, &to, None, Scratch::new(data, bytes, 1), &NEVER) };
+    let context = unsafe { KernelContext::new(inputs, &to, None, Scratch::new(data, bytes, 1), &NEVER) };
     // SAFETY: once.
     match catch_unwind(AssertUnwindSafe(|| kernel.kernel().compute(&context, unsafe { context.outputs() }))) {
         Ok(result) => result.map(|()| outputs),

@@ -16,6 +16,7 @@ mod convert;
 mod cumsum;
 mod eltwise;
 mod grid_sample;
+mod late;
 mod lrn;
 mod matmul;
 mod matmul_int8;
@@ -31,9 +32,11 @@ mod reduce;
 mod resize;
 mod select;
 mod sequence;
+mod shape;
 mod softmax;
 mod topk;
 
+pub use late::Late;
 pub use operation::{Builtin, BuiltinOperation};
 pub use packed::Packed;
 

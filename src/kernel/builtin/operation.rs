@@ -121,6 +121,11 @@ pub trait BuiltinOperation: Send + Sync {
         None
     }
 
+    /// Whether it reads the shapes of its inputs, and none of their elements.
+    fn reads_shapes_alone(&self) -> bool {
+        false
+    }
+
     /// The step that it is at the end of the kernel that makes its input `position`.
     fn as_epilogue(&self, _inputs: &[Desc], _position: usize) -> Option<EpilogueStep> {
         None
@@ -194,6 +199,10 @@ where
         BuiltinOperation::comparison(self)
     }
 
+    fn reads_shapes_alone(&self) -> bool {
+        BuiltinOperation::reads_shapes_alone(self)
+    }
+
     fn dim_from(&self, inputs: &[Desc], output: usize, dim: usize) -> [Option<(usize, usize)>; 2] {
         self.operator.dim_from(&inputs[..self.own()], output, dim)
     }
@@ -224,13 +233,27 @@ where
         true
     }
 
-    fn compute(&self, context: &KernelContext<'_>, mut outputs: Outputs<'_>) -> Result<()> {
-        if !context.is_open() {
-            return BuiltinOperation::compute(self, context, outputs);
+    fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
+        match context.is_open() {
+            true => self.compute_open(context, outputs, self.own()),
+            false => BuiltinOperation::compute(self, context, outputs),
         }
+    }
+}
+
+impl<O: Operator> Builtin<O>
+where
+    Builtin<O>: BuiltinOperation,
+{
+    /// A call of which shapes are known now; its own inputs are the first ones.
+    pub(super) fn compute_open(
+        &self,
+        context: &KernelContext<'_>,
+        mut outputs: Outputs<'_>,
+        num_inputs: usize,
+    ) -> Result<()> {
         let output_at = |inputs: &[Desc], index| self.operator.output_at(inputs, index);
         let scratch_bytes = |inputs: &[Desc], first: &Desc| BuiltinOperation::scratch_bytes(self, inputs, first);
-        let num_inputs = self.own();
         let bytes = match num_inputs {
             ..=FEW_INPUTS => settled::<FEW_INPUTS>(&output_at, &scratch_bytes, context, num_inputs, &mut outputs)?,
             _ => settled::<{ WEIR_MAX_ARGS as usize }>(&output_at, &scratch_bytes, context, num_inputs, &mut outputs)?,

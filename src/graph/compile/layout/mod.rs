@@ -68,15 +68,20 @@ pub(in crate::graph) fn folded<'a>(
     facts: &mut CompileFacts,
     answers: &mut Answers,
 ) -> Result<(Cow<'a, Contents>, Verified)> {
-    let whole = contents;
-    let Some(fold::Folded { contents, nodes, unrolled, .. }) = fold::fold(whole, &verified) else {
-        return Ok((Cow::Borrowed(whole), verified));
-    };
-    verified.keep_answers(whole, answers)?;
-    (facts.folded, facts.unrolled) = (nodes, unrolled);
-    heap::probe(contents.size().saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
-    let verified = verify::verify(&contents, engines, options.allow_absent, answers)?;
-    Ok((Cow::Owned(contents), verified))
+    let (mut now, mut verified) = (Cow::Borrowed(contents), verified);
+    // Shapes that became known make more of the graph known.
+    while let Some(fold::Folded { contents, nodes, unrolled, has_settled, .. }) = fold::fold(&now, &verified) {
+        verified.keep_answers(&now, answers)?;
+        facts.folded += nodes;
+        facts.unrolled += unrolled;
+        heap::probe(contents.size().saturating_mul(BYTES_PER_NODE), "compiling the graph")?;
+        verified = verify::verify(&contents, engines, options.allow_absent, answers)?;
+        now = Cow::Owned(contents);
+        if !has_settled {
+            break;
+        }
+    }
+    Ok((now, verified))
 }
 
 /// The same with elementwise nodes at the end of the nodes before them.
