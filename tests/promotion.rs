@@ -1,10 +1,11 @@
-//! Walks that turn out long are gone on with by several threads, wherever in the plan a node has become dear; and nodes
-//! of branches that no run has taken are within reach of all.
+//! What runs learn of costs. Walks that turn out long are gone on with by several threads, wherever in the plan a node
+//! has become dear; nodes of branches that no run has taken are within reach of all; and what leads to a long wait for
+//! work that is done elsewhere comes first.
 
 #[path = "kit/mod.rs"]
 mod kit;
 
-use kit::integers::Builder;
+use kit::integers::{Builder, Later};
 use kit::run::{on, run};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering::*};
@@ -204,5 +205,49 @@ fn a_branch_that_no_run_has_taken_is_within_reach_of_all() {
             })
         };
         assert!((0..TRIES).any(|_| is_shared()), "{beside} beside: one thread does a branch");
+    }
+}
+
+/// A node that computes for a moment, and then one that is done elsewhere, `wait` later.
+fn sent(builder: &mut Builder, x: ValueId, number: i32, wait: Duration, begun: &Arc<Mutex<Vec<i32>>>) -> ValueId {
+    let begun = Arc::clone(begun);
+    let fed = builder.op(&[x], move |x| {
+        begun.lock().unwrap().push(number);
+        sleep(Duration::from_micros(300));
+        x[0] + number
+    });
+    let later: Arc<Later> = Arc::new(move |_, done, result| {
+        std::thread::spawn(move || {
+            sleep(wait);
+            done.done(result).unwrap();
+        });
+    });
+    builder.how.later = Some(later);
+    let made = builder.op(&[fed], |x| 10 * x[0]);
+    builder.how.later = None;
+    made
+}
+
+#[test]
+fn what_feeds_a_long_wait_comes_first() {
+    let begun = Arc::new(Mutex::new(Vec::new()));
+    for longest in 0..3 {
+        let (mut builder, x) = Builder::of("sent", 1);
+        let waits = (0..3).map(|i| Duration::from_millis(if i == longest { 30 } else { 1 }));
+        let made: Vec<ValueId> =
+            waits.zip(0..).map(|(wait, number)| sent(&mut builder, x[0], number, wait, &begun)).collect();
+        made.into_iter().for_each(|value| builder.output(value));
+        let program = builder.compile();
+        let mut first = Vec::new();
+        // One thread. A run or two find out; a busy machine may measure strange times in some.
+        for _ in 0..TRIES {
+            begun.lock().unwrap().clear();
+            assert_eq!(run(&program, &[4], &on(None)).unwrap(), [40, 50, 60]);
+            first.push(begun.lock().unwrap()[0]);
+            if first.ends_with(&[longest; 3]) {
+                break;
+            }
+        }
+        assert!(first.ends_with(&[longest; 3]), "{longest}: {first:?}");
     }
 }

@@ -19,6 +19,8 @@ pub(in crate::graph) struct NodeCall {
     pub chain: Option<Arc<CallChain>>,
     /// In this run. ORDERING: Relaxed; the node's completion orders it.
     pub has_failed: AtomicBool,
+    /// When the last call began, on the library's clock, in a run that measures; else 0. ORDERING: as above.
+    pub began_ns: AtomicU64,
 }
 
 /// A run that has chained calls.
@@ -104,7 +106,13 @@ impl Calls {
             let call = list.len() as u32;
             let chain = (kernel.may_block() || kernel.launcher().is_some())
                 .then(|| Arc::new(CallChain { call, handed: Mailbox::default(), since_ns: AtomicU64::new(0) }));
-            list.push(NodeCall { pending: Pending::new()?, context, chain, has_failed: AtomicBool::new(false) });
+            list.push(NodeCall {
+                pending: Pending::new()?,
+                context,
+                chain,
+                has_failed: AtomicBool::new(false),
+                began_ns: AtomicU64::new(0),
+            });
         }
         Ok(Calls {
             list: list.into_boxed_slice(),

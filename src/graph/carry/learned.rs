@@ -15,6 +15,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 pub(in crate::graph) struct Learned {
     /// Estimated or measured run time of each node, in nanoseconds.
     pub costs: Vec<AtomicU32>,
+    /// The time from the beginning to the completion of each node that completes later, in nanoseconds: that of a
+    /// device, for example. It belongs to the way to a run's end, and keeps no thread.
+    elsewhere: Vec<AtomicU32>,
     /// The nodes whose cost is unknown: it is neither a hint nor an estimate, and no run has come to them. Those of a
     /// branch that is seldom taken may stay so for long.
     new: Vec<AtomicBool>,
@@ -164,6 +167,7 @@ impl Learned {
         let is_unknown = new.iter().any(|new| new.load(Relaxed));
         let learned = Learned {
             costs: costs.iter().map(|&ns| AtomicU32::new(ns)).collect(),
+            elsewhere: zeroes(plan.calls.len()),
             new,
             has_new: AtomicBool::new(is_unknown),
             has_news: AtomicBool::new(false),
@@ -188,12 +192,17 @@ impl Learned {
 
     /// Recomputes `worth`, `ranks` and the sums from `costs`. Edges go up, so one pass from the end suffices. Loops
     /// with several iterations at once need a second one, in which a node that feeds the next iteration has that behind
-    /// it, as the first pass has found it. Allocates nothing.
+    /// it, as the first pass has found it. What is done elsewhere counts in `ranks` alone: no thread can save it.
+    /// Allocates nothing.
     pub fn weigh(&self, plan: &Plan) {
         self.spread(plan);
-        self.weigh_once(plan, false);
+        self.weigh_once(plan, false, false);
+        let counts_elsewhere = self.elsewhere.iter().any(|ns| ns.load(Relaxed) > 0);
+        if counts_elsewhere {
+            self.weigh_once(plan, false, true);
+        }
         if !plan.overlaps.is_empty() {
-            self.weigh_once(plan, true);
+            self.weigh_once(plan, true, counts_elsewhere);
         }
         self.has_dear.store((0..plan.len()).any(|node| self.is_dear(plan, node)), Relaxed);
         self.has_new.store(self.new.iter().any(|new| new.load(Relaxed)), Relaxed);
@@ -204,7 +213,7 @@ impl Learned {
         self.weighed.fetch_add(1, Publish);
     }
 
-    fn weigh_once(&self, plan: &Plan, leads_back: bool) {
+    fn weigh_once(&self, plan: &Plan, leads_back: bool, counts_elsewhere: bool) {
         let (mut total, mut all, mut runs) = (0u64, 0u64, 0u64);
         let mut longest = 0f32;
         let mut factor = Factor::new(plan, self);
@@ -247,7 +256,11 @@ impl Learned {
                 after(guard.target);
             }
             self.worth[node].store(worth, Relaxed);
-            let path = behind + cost as f32 * times as f32;
+            let ns = match plan.bodies[node] {
+                Body::Async(call) if counts_elsewhere => cost.max(self.elsewhere[call as usize].load(Relaxed)),
+                _ => cost,
+            };
+            let path = behind + ns as f32 * times as f32;
             if plan.starts_elsewhere(node) {
                 class = Class::Feeder;
             } else if self.is_dear(plan, node) {
@@ -260,7 +273,7 @@ impl Learned {
         self.all_ns.store(all, Relaxed);
         self.all_runs.store(runs, Relaxed);
         // With another iteration behind it, a path that leads from one to the next counts twice.
-        if !leads_back {
+        if !leads_back && !counts_elsewhere {
             self.longest_ns.store(longest as u64, Relaxed);
         }
     }
@@ -286,6 +299,13 @@ impl Learned {
     #[inline]
     pub fn is_new(&self, node: u32) -> bool {
         self.new[node as usize].load(Relaxed)
+    }
+
+    /// A call of a node took so long until it was complete. A thread that was late to see it counts by half.
+    pub fn took_elsewhere(&self, call: u32, ns: u64) {
+        let (known, ns) = (&self.elsewhere[call as usize], u32::try_from(ns).unwrap_or(u32::MAX));
+        let old = known.load(Relaxed);
+        known.store(if ns > old && old > 0 { old + (ns - old) / 2 } else { ns }, Relaxed);
     }
 
     /// Takes this cost of a node for known; whether it was unknown.
@@ -347,7 +367,7 @@ impl Learned {
 
     /// Bytes of the arrays above.
     pub fn bytes(&self) -> usize {
-        let words = [&self.costs, &self.iterations, &self.worth, &self.ranks];
+        let words = [&self.costs, &self.elsewhere, &self.iterations, &self.worth, &self.ranks];
         words.iter().map(|list| list.capacity() * 4).sum::<usize>() + self.new.capacity() + self.stretches.bytes()
     }
 }

@@ -143,8 +143,9 @@ impl RunState {
     /// True if a round is over.
     fn begin_call(self: &Arc<Self>, index: u32, pool: Option<&Ref<ThreadPool>>) -> bool {
         let (kernel, _) = self.plan().calls[index as usize];
-        let NodeCall { pending, context, chain, has_failed } = &self.calls.list[index as usize];
+        let NodeCall { pending, context, chain, has_failed, began_ns } = &self.calls.list[index as usize];
         has_failed.store(false, Relaxed);
+        began_ns.store(if self.measuring.load(Relaxed) { now_ns() } else { 0 }, Relaxed);
         let node = &self.plan().kernels[kernel as usize];
         let args = self.args[node.inputs()].iter().chain(&self.args[node.outputs()]);
         // SAFETY: no call of this node is under way, and the arguments are the run's, of the same sizes.
@@ -362,7 +363,12 @@ impl OnChain for RunState {
 
 impl Caller for RunState {
     fn ended(&self, index: u32, result: Result<()>) {
-        let failure = self.calls.list[index as usize].context.take_failure();
+        let NodeCall { context, began_ns, .. } = &self.calls.list[index as usize];
+        let began_ns = began_ns.load(Relaxed);
+        if began_ns != 0 {
+            self.learned().took_elsewhere(index, now_ns().saturating_sub(began_ns));
+        }
+        let failure = context.take_failure();
         if let Err(error) = failure.map_or(result, Err) {
             self.call_failed(index, &error);
         }

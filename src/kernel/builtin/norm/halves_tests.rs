@@ -3,6 +3,7 @@
 use super::*;
 use crate::kernel::builtin::fixture::refusal;
 use crate::kernel::builtin::fixture_elements::{TypedTensor, check_pools, run_on};
+use crate::ops::Operator;
 
 const OPS: [Op; 4] = [Op::WEIR_NORM_LAYER, Op::WEIR_NORM_RMS, Op::WEIR_NORM_BATCH, Op::WEIR_NORM_GROUP];
 const HALVES: [u32; 2] = [dtype::F16, dtype::BF16];

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::kernel::builtin::fixture::{WordTensor, check_pools, refusal, run};
+use crate::ops::Operator;
 
 const OPS: [Op; 4] = [Op::WEIR_NORM_LAYER, Op::WEIR_NORM_RMS, Op::WEIR_NORM_BATCH, Op::WEIR_NORM_GROUP];
 
