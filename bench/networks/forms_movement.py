@@ -8,8 +8,8 @@ from onnx import helper
 
 import onnx_rewriting
 from onnx_blocks import (
-    NUMBERS, S32, S64, U64, concat, constant, convert_type, expand, fitted, gather, number, pad, part, rearranged,
-    require, reshape, select, slice_of, transpose, value_of,
+    F32, NUMBERS, S32, S64, U64, concat, constant, convert_type, expand, fitted, gather, number, pad, part, rearranged,
+    repeat, require, reshape, select, slice_of, transpose, value_of,
 )
 from onnx_forms import form
 from onnx_graph import HELD, Refusal, held
@@ -69,12 +69,19 @@ def _shape(_g, call):
     return constant(numpy.asarray(shape[call.get("start", 0) : call.get("end", len(shape))], S64))
 
 
-@form("ConstantOfShape", "Range", "HannWindow", "HammingWindow", "BlackmanWindow", "MelWeightMatrix")
+@form("ConstantOfShape", "HannWindow", "HammingWindow", "BlackmanWindow", "MelWeightMatrix")
 def _computed(_g, call):
     """Nothing is left of these when their inputs are constants."""
     for index in range(len(call.inputs)):
         call.known(index)
     raise Refusal("not computed")
+
+
+@form("Range")
+def _range(g, call):
+    start = call.inputs[0]
+    require(start.dtype in (F32, S32, S64), f"type {start.dtype}")
+    return g.kernel("range", {}, call.inputs, start.dtype, (-1,))
 
 
 @form("Size")
@@ -156,14 +163,7 @@ def _expand(g, call):
 
 @form("Tile")
 def _tile(g, call):
-    x = call.inputs[0]
-    repeats = [int(count) for count in call.known(1)]
-    for axis, count in enumerate(repeats):
-        if count != 1 and x.rank < 8:
-            shape = (*x.shape[:axis], count, *x.shape[axis:])
-            y = expand(g, reshape(g, x, (*x.shape[:axis], 1, *x.shape[axis:])), shape)
-            x = reshape(g, y, (*x.shape[:axis], count * x.shape[axis], *x.shape[axis + 1 :]))
-    return x
+    return repeat(g, call.inputs[0], call.known(1))
 
 
 @form("DepthToSpace")

@@ -134,7 +134,18 @@ def expand(g, x, shape):
         return x
     if x.array is not None:
         return constant(numpy.broadcast_to(x.array, shape))
-    return select(g, constant(numpy.ones(shape, BOOL)), x, x)
+    return g.kernel("tile", {"rank": len(shape), "mode": g.weir.WEIR_TILE_EXPAND, "counts": shape}, [x], x.dtype, shape)
+
+
+def repeat(g, x, repeats):
+    """So many copies of x along each of its axes."""
+    repeats = [int(count) for count in repeats]
+    if all(count == 1 for count in repeats):
+        return x
+    if x.array is not None:
+        return constant(numpy.tile(x.array, repeats))
+    shape = tuple(dim * count for dim, count in zip(x.shape, repeats))
+    return g.kernel("tile", {"rank": x.rank, "counts": repeats}, [x], x.dtype, shape)
 
 
 def gather(g, table, indices, axis):

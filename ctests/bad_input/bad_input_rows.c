@@ -52,6 +52,16 @@ static void rows_of_pad_reshape_and_gather(void) {
     pad = sane, pad.after[0] = INT64_MIN;
     ROW(weir_kernel_create_pad, (good.engine, &pad, NULL, NEW(kernel)), INVALID, "desc->after[0] is -9223372036854775808");
 
+    weir_tile_desc tile = {.struct_size = sizeof tile, .rank = 2, .counts = {1, -1}};
+    ROW(weir_kernel_create_tile, (good.engine, &tile, NULL, NEW(kernel)), INVALID, "desc->counts[1] is -1, expected 0 or more");
+    tile.mode = WEIR_TILE_EXPAND, tile.counts[0] = -2;
+    ROW(weir_kernel_create_tile, (good.engine, &tile, NULL, NEW(kernel)),
+        INVALID, "desc->counts[0] is -2, expected -1 (as in the input), 0 or more");
+    tile.mode = 2;
+    ROW(weir_kernel_create_tile, (good.engine, &tile, NULL, NEW(kernel)), INVALID, "desc->mode is 2, which is no weir_tile_mode");
+    tile.rank = 9;
+    ROW(weir_kernel_create_tile, (good.engine, &tile, NULL, NEW(kernel)), RANGE, "desc->rank is 9");
+
     reshape.dims[1] = -1;
     ROW(weir_kernel_create_reshape, (good.engine, &reshape, NULL, NEW(kernel)),
         INVALID, "desc->dims[1] is -1, and so is desc->dims[0]");

@@ -398,6 +398,10 @@ VALUE(WEIR_GATES_TORCH, 1);
 /* weir_nonzero_flags */
 VALUE(WEIR_NONZERO_EXACT, 1);
 
+/* weir_tile_mode_value */
+VALUE(WEIR_TILE_REPEAT, 0);
+VALUE(WEIR_TILE_EXPAND, 1);
+
 /* weir_nms_flags */
 VALUE(WEIR_NMS_CENTERS, 1);
 VALUE(WEIR_NMS_SCORE_BOUND, 2);

@@ -117,6 +117,7 @@ typedef struct problem {
         weir_slice_desc slice;
         weir_pad_desc pad;
         weir_reshape_desc reshape;
+        weir_tile_desc tile;
         weir_gather_desc gather;
         weir_gather_elements_desc gather_elements;
         weir_gather_nd_desc gather_nd;

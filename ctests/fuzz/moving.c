@@ -240,6 +240,56 @@ static weir_status create_pad(weir_engine *engine, problem *p, weir_kernel **out
     return weir_kernel_create_pad(engine, &p->desc.pad, NULL, out);
 }
 
+/* ---- Copies side by side ------------------------------------------------------------------------ */
+
+static void draw_tile(problem *p) {
+    weir_tile_desc *desc = &p->desc.tile;
+    int64_t most = draw_once_in(p->d, 6) ? 5000 : 200;
+    const array *x = add_input(p, draw_shape(p->d, DRAW_OF(p->d, ALL_DTYPES), draw_rank(p->d), most), SPECIAL);
+    *desc = (weir_tile_desc){.struct_size = sizeof *desc, .mode = draw_once_in(p->d, 2) ? WEIR_TILE_EXPAND : WEIR_TILE_REPEAT};
+    desc->rank = draw_once_in(p->d, 3) ? (uint32_t)draw_int(p->d, 0, 8) : x->desc.rank;
+    for (uint32_t i = 0; i < desc->rank; i++) {
+        int64_t own = i + x->desc.rank < desc->rank ? 1 : x->desc.dims[i + x->desc.rank - desc->rank];
+        int64_t count = draw_once_in(p->d, 20) ? 0 : draw_once_in(p->d, 8) ? draw_int(p->d, 1, 90) : draw_int(p->d, 1, 4);
+        if (draw_once_in(p->d, 2)) desc->counts[i] = 1;
+        else if (desc->mode == WEIR_TILE_REPEAT || own == 1) desc->counts[i] = count;
+        else desc->counts[i] = draw_once_in(p->d, 2) ? own : -1;
+    }
+    if (draw_once_in(p->d, 30)) desc->counts[draw_int(p->d, 0, 7)] = draw_int(p->d, -2, 5);
+    if (draw_once_in(p->d, 60)) desc->mode = 2;
+    if (draw_once_in(p->d, 60)) desc->rank = 9;
+}
+
+static verdict solve_tile(problem *p) {
+    const weir_tile_desc *desc = &p->desc.tile;
+    if (p->num_in != 1 || desc->rank > WEIR_MAX_RANK || desc->mode > WEIR_TILE_EXPAND) return REFUSED;
+    const array *x = &p->in[0];
+    uint32_t rank = x->desc.rank > desc->rank ? x->desc.rank : desc->rank, more = rank - x->desc.rank;
+    weir_tensor_desc like = make_desc(x->desc.dtype, rank, 0, 0, 0);
+    for (uint32_t k = 0; k < rank; k++) {
+        int64_t own = k < more ? 1 : x->desc.dims[k - more];
+        int64_t count = k < rank - desc->rank ? 1 : desc->counts[k - (rank - desc->rank)];
+        if (count < (desc->mode == WEIR_TILE_EXPAND ? -1 : 0)) return REFUSED;
+        if (desc->mode == WEIR_TILE_REPEAT) like.dims[k] = own * count;
+        else if (count == 1 || count == -1 || count == own) like.dims[k] = own;
+        else if (own == 1) like.dims[k] = count;
+        else return REFUSED;
+    }
+    array *out = add_output(p, like);
+    if (out == NULL) return EITHER;
+    for (size_t i = 0; i < out->n; i++) {
+        int64_t to[WEIR_MAX_RANK], from[WEIR_MAX_RANK];
+        places_of(&like, i, to);
+        for (uint32_t k = more; k < rank; k++) from[k - more] = to[k] % x->desc.dims[k - more];
+        put(out, i, x->v[index_of(&x->desc, from)], 0);
+    }
+    return RIGHT;
+}
+
+static weir_status create_tile(weir_engine *engine, problem *p, weir_kernel **out) {
+    return weir_kernel_create_tile(engine, &p->desc.tile, NULL, out);
+}
+
 /* ---- Another shape ----------------------------------------------------------------------------- */
 
 static void draw_reshape(problem *p) {
@@ -656,7 +706,7 @@ static weir_status create_shape_of(weir_engine *engine, problem *p, weir_kernel 
 }
 
 #define FAMILY(name) {#name, draw_##name, solve_##name, create_##name}
-const family moving_families[] = {FAMILY(transpose), FAMILY(concat), FAMILY(slice), FAMILY(pad), FAMILY(reshape),
+const family moving_families[] = {FAMILY(transpose), FAMILY(concat), FAMILY(slice), FAMILY(pad), FAMILY(tile), FAMILY(reshape),
                                   FAMILY(gather), FAMILY(gather_elements), FAMILY(gather_nd), FAMILY(scatter), FAMILY(one_hot), FAMILY(nonzero),
                                   {"shape", draw_shape_of, solve_shape_of, create_shape_of},
                                   {NULL, NULL, NULL, NULL}};

@@ -311,12 +311,64 @@ static void test_choice(weir_threadpool *pool) {
     weir_engine_release(engine);
 }
 
+static weir_tensor *number_of(weir_engine *engine, int64_t x) {
+    weir_tensor *tensor = make_tensor(engine, make_desc(WEIR_S64, 1, 1, 0, 0));
+    void *data = NULL;
+    CHECK_OK(weir_tensor_get_data(tensor, &data));
+    *(int64_t *)data = x;
+    return tensor;
+}
+
+/* The places of a sequence that is as long as the run says, once for each of three batches. */
+static void test_places(weir_threadpool *pool) {
+    weir_engine *engine = make_engine(pool);
+    weir_tensor_desc one = make_desc(WEIR_S64, 1, 1, 0, 0), open = make_desc(WEIR_S64, 2, 3, WEIR_DIM_DYNAMIC, 0);
+    weir_tile_desc batches = {.struct_size = sizeof batches, .rank = 2, .mode = WEIR_TILE_EXPAND, .counts = {3, -1}};
+    static const int64_t cases[][4] = {{0, 5, 1, 5}, {7, -2, -4, 3}, {4, 4, 1, 0}, {5, 2, 1, 0}, {-10, 40000, 3, 13337},
+                                       {INT64_MIN, INT64_MAX, INT64_MAX, 3}};
+    weir_graph *graph = make_graph("places");
+    weir_kernel *range = NULL, *tile = NULL;
+    weir_value in[3], y;
+    CHECK_OK(weir_kernel_create_range(engine, NULL, NULL, &range));
+    CHECK_OK(weir_kernel_create_tile(engine, &batches, NULL, &tile));
+    CHECK_OK(weir_graph_add_input(graph, "start", &one, &in[0]));
+    CHECK_OK(weir_graph_add_input(graph, "limit", &one, &in[1]));
+    CHECK_OK(weir_graph_add_input(graph, "step", &one, &in[2]));
+    y = add(graph, "places", range, in, 3);
+    CHECK_OK(weir_graph_add_output(graph, "all", add(graph, "tile", tile, &y, 1)));
+    weir_program *program = compile(graph, engine);
+    weir_graph_destroy(graph);
+    weir_tensor *out = dynamic_tensor(engine, open);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int64_t *of = cases[i], n = of[3];
+        weir_tensor *given[3] = {number_of(engine, of[0]), number_of(engine, of[1]), number_of(engine, of[2])};
+        weir_tensor_desc desc;
+        void *data = NULL;
+        CHECK_OK(weir_program_run(program, NULL, given, 3, &out, 1, NULL));
+        CHECK_OK(weir_tensor_get_desc(out, &desc));
+        CHECK_OK(weir_tensor_get_data(out, &data));
+        CHECK(desc.dims[0] == 3 && desc.dims[1] == n);
+        for (int64_t k = 0; k < 3 * n; k++) {
+            CHECK(((const int64_t *)data)[k] == (int64_t)((uint64_t)of[0] + (uint64_t)(k % n) * (uint64_t)of[2]));
+        }
+        weir_tensor_release(given[2]);
+        given[2] = number_of(engine, 0);
+        CHECK_CODE(weir_program_run(program, NULL, given, 3, &out, 1, NULL), WEIR_OUT_OF_RANGE,
+                   "node 'places': input 2: expected a step that is not 0, got 0");
+        for (int k = 0; k < 3; k++) weir_tensor_release(given[k]);
+    }
+    weir_tensor_release(out);
+    weir_program_release(program);
+    weir_engine_release(engine);
+}
+
 int main(void) {
     weir_runtime_info before = runtime_info();
     test_product();
     test_chooser(NULL);
     test_images(NULL);
     test_choice(NULL);
+    test_places(NULL);
     for (int kind = 0; kind < POOL_KINDS; kind += is_slow() ? 5 : 1) {
         for (int threads = 1; threads <= 3; threads += 2) {
             weir_threadpool *pool = NULL;
@@ -325,6 +377,7 @@ int main(void) {
             test_chooser(pool);
             test_images(pool);
             test_choice(pool);
+            test_places(pool);
             weir_threadpool_release(pool);
             test_pool_destroy(of);
         }

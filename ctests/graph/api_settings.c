@@ -158,6 +158,36 @@ static void test_others(void) {
     weir_engine_release(engine);
 }
 
+/* A row for each of as many sequences as the run says, or copies of it in a row. */
+static void test_copies(weir_threadpool *pool) {
+    weir_engine *engine = make_engine(pool);
+    weir_tile_desc desc = {.struct_size = sizeof desc, .rank = 2};
+    weir_tensor *x = make_tensor(engine, vector_desc(3)), *y = make_tensor(engine, matrix_desc(OPEN, OPEN));
+    weir_tensor *in[2] = {x, NULL};
+    for (int i = 0; i < 3; i++) floats(x)[i] = (float)i;
+    for (int expand = 0; expand < 2; expand++) {
+        weir_kernel *kernel = NULL;
+        desc.mode = expand ? WEIR_TILE_EXPAND : WEIR_TILE_REPEAT;
+        CHECK_OK(weir_kernel_create_tile(engine, &desc, SETTINGS("counts"), &kernel));
+        weir_program *program = program_of(engine, kernel, vector_desc(3), (const int64_t[]){2}, 1);
+        for (int64_t rows = 0; rows < 40; rows += 13) {
+            in[1] = LONGS(engine, rows, expand ? -1 : 2);
+            CHECK_OK(weir_program_run(program, NULL, in, 2, &y, 1, NULL));
+            check_shape(y, 2, rows, expand ? 3 : 6);
+            for (int64_t i = 0; i < rows * (expand ? 3 : 6); i++) CHECK(floats(y)[i] == (float)(i % 3));
+            weir_tensor_release(in[1]);
+        }
+        in[1] = LONGS(engine, 2, expand ? 2 : -1);
+        CHECK_CODE(weir_program_run(program, NULL, in, 2, &y, 1, NULL), WEIR_INVALID_ARGUMENT,
+                   expand ? "node 'late': input 0: expected a shape that broadcasts with f32[2,2], got f32[3]"
+                          : "desc->counts[1] is -1, expected 0 or more");
+        weir_tensor_release(in[1]);
+        weir_program_release(program);
+    }
+    weir_tensor_release(x), weir_tensor_release(y);
+    weir_engine_release(engine);
+}
+
 /* [N, A, B] as [N, A * B], as exporters write it: the shape of x, some of it, and an inferred rest. */
 static weir_program *make_flatten(weir_engine *engine, weir_tensor_desc x) {
     weir_slice_desc first = {.struct_size = sizeof first, .rank = 1, .end = {1}};
@@ -262,11 +292,13 @@ int main(void) {
     weir_threadpool *pool = NULL;
     test_slice(NULL);
     test_others();
+    test_copies(NULL);
     test_shapes(NULL);
     test_stream();
     CHECK_OK(weir_threadpool_create_builtin(
         &(weir_threadpool_options){.struct_size = sizeof(weir_threadpool_options), .num_threads = 3}, &pool));
     test_slice(pool);
+    test_copies(pool);
     test_shapes(pool);
     weir_threadpool_release(pool);
     check_released(&before);

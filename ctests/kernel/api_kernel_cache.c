@@ -341,6 +341,8 @@ static void test_families(void) {
     FAMILY(nms, .most_boxes = 3);
     FAMILY(nonzero, .flags = WEIR_NONZERO_EXACT);
     FAMILY(shape, );
+    FAMILY(range, );
+    FAMILY(tile, .rank = 2, .mode = WEIR_TILE_EXPAND, .counts = {4, -1});
     FAMILY(conv, .strides = {2, 2});
     FAMILY(conv_int8, .strides = {2, 2});
     FAMILY(conv_transpose, .strides = {2, 2});

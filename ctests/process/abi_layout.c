@@ -705,6 +705,15 @@ OFFSET(weir_nonzero_desc, flags, 8);
 SIZE(weir_shape_desc, 8);
 OFFSET(weir_shape_desc, struct_size, 0);
 
+SIZE(weir_range_desc, 8);
+OFFSET(weir_range_desc, struct_size, 0);
+
+SIZE(weir_tile_desc, 80);
+OFFSET(weir_tile_desc, struct_size, 0);
+OFFSET(weir_tile_desc, rank, 8);
+OFFSET(weir_tile_desc, mode, 12);
+OFFSET(weir_tile_desc, counts, 16);
+
 SIZE(weir_nms_desc, 40);
 OFFSET(weir_nms_desc, struct_size, 0);
 OFFSET(weir_nms_desc, flags, 8);

@@ -33,6 +33,7 @@
     X(concat, 0) \
     X(slice, 0) \
     X(pad, 0) \
+    X(tile, 0) \
     X(reshape, 0) \
     X(gather, 1) \
     X(gather_elements, 1) \
@@ -40,6 +41,7 @@
     X(scatter, 1) \
     X(one_hot, 0) \
     X(nonzero, 1) \
-    X(shape, 1)
+    X(shape, 1) \
+    X(range, 1)
 
 #endif

@@ -618,6 +618,14 @@ typedef enum weir_scatter_flags {
   WEIR_SCATTER_FROM_END = 1
 } weir_scatter_flags;
 
+/** Meanings of counts. */
+typedef enum weir_tile_mode_value {
+  /** How many copies of x lie one after the other along the dimension; 0 leaves nothing. */
+  WEIR_TILE_REPEAT = 0,
+  /** The size of the dimension: that of x, or any if x has 1 there. 1 and WEIR_DIM_DYNAMIC: as in x. */
+  WEIR_TILE_EXPAND = 1
+} weir_tile_mode_value;
+
 /**
  * Transposition: dimension i of the output is dimension permutation[i] of the input.
  *
@@ -698,6 +706,27 @@ typedef struct weir_pad_desc {
    */
   double value;
 } weir_pad_desc;
+
+/** The meaning of the counts of a weir_tile_desc: one of enum weir_tile_mode_value. */
+typedef uint32_t weir_tile_mode;
+
+/**
+ * Repetition: copies of x along each dimension, or x broadcast to a shape.
+ *
+ * Shapes are aligned at the last dimension, as in weir_binary_desc: x has a size of 1 in dimensions that only the
+ * counts have, and dimensions that only x has stay as they are. Input: x of any type. Output: of the greater rank of
+ * both.
+ */
+typedef struct weir_tile_desc {
+  /** sizeof(weir_tile_desc) of the caller's header. */
+  size_t struct_size;
+  /** Number of counts. */
+  uint32_t rank;
+  /** One of weir_tile_mode_value. */
+  weir_tile_mode mode;
+  /** A count for each dimension. */
+  int64_t counts[8];
+} weir_tile_desc;
 
 /**
  * The same elements, in their order, in another shape. In a graph the output takes over the memory of the input where
@@ -854,6 +883,20 @@ typedef struct weir_shape_desc {
 } weir_shape_desc;
 
 /**
+ * Numbers from a start to a limit, which is not among them, in steps.
+ *
+ * Inputs: start, limit and step, one element each, all f32, s32 or s64. Output: [n] of that type, where n is
+ * (limit - start) / step, rounded up, and 0 if that is negative. Element i is start + i * step. Integers are exact. Of
+ * f32 the difference is f32 and its quotient f64; an element is rounded after the product and after the sum. Only
+ * the call knows n: for nodes of graphs alone, and the output is open (WEIR_DIM_DYNAMIC) for whoever reads it. A step
+ * of 0, and an n that cannot be counted, fail with OUT_OF_RANGE.
+ */
+typedef struct weir_range_desc {
+  /** sizeof(weir_range_desc) of the caller's header. */
+  size_t struct_size;
+} weir_range_desc;
+
+/**
  * Creates a transposition, see weir_transpose_desc. NULL desc = the dimensions in reverse order.
  *
  * Errors: INVALID_ARGUMENT (reserved not 0, a dimension named twice); OUT_OF_RANGE (rank above WEIR_MAX_RANK, a
@@ -901,6 +944,19 @@ weir_status weir_kernel_create_pad(weir_engine *engine,
                                    const weir_pad_desc *desc,
                                    const weir_kernel_options *options,
                                    weir_kernel **out_kernel);
+
+/**
+ * Creates a repetition of a tensor, see weir_tile_desc.
+ *
+ * Errors: INVALID_ARGUMENT (unknown mode, a count below 0, but for -1 with WEIR_TILE_EXPAND); OUT_OF_RANGE (rank
+ * above WEIR_MAX_RANK).
+ */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_tile(weir_engine *engine,
+                                    const weir_tile_desc *desc,
+                                    const weir_kernel_options *options,
+                                    weir_kernel **out_kernel);
 
 /**
  * Creates a reshape, see weir_reshape_desc.
@@ -993,6 +1049,14 @@ WEIR_API
 WEIR_NODISCARD
 weir_status weir_kernel_create_shape(weir_engine *engine,
                                      const weir_shape_desc *desc,
+                                     const weir_kernel_options *options,
+                                     weir_kernel **out_kernel);
+
+/** Creates an arithmetic sequence, see weir_range_desc. desc may be NULL. */
+WEIR_API
+WEIR_NODISCARD
+weir_status weir_kernel_create_range(weir_engine *engine,
+                                     const weir_range_desc *desc,
                                      const weir_kernel_options *options,
                                      weir_kernel **out_kernel);
 

@@ -1072,6 +1072,10 @@ typedef enum weir_scatter_reduction_value {
 typedef enum weir_scatter_flags {
   WEIR_SCATTER_FROM_END = 1
 } weir_scatter_flags;
+typedef enum weir_tile_mode_value {
+  WEIR_TILE_REPEAT = 0,
+  WEIR_TILE_EXPAND = 1
+} weir_tile_mode_value;
 typedef struct weir_transpose_desc {
   size_t struct_size;
   uint32_t rank;
@@ -1100,6 +1104,13 @@ typedef struct weir_pad_desc {
   int64_t after[8];
   double value;
 } weir_pad_desc;
+typedef uint32_t weir_tile_mode;
+typedef struct weir_tile_desc {
+  size_t struct_size;
+  uint32_t rank;
+  weir_tile_mode mode;
+  int64_t counts[8];
+} weir_tile_desc;
 typedef struct weir_reshape_desc {
   size_t struct_size;
   uint32_t rank;
@@ -1147,6 +1158,9 @@ typedef struct weir_nonzero_desc {
 typedef struct weir_shape_desc {
   size_t struct_size;
 } weir_shape_desc;
+typedef struct weir_range_desc {
+  size_t struct_size;
+} weir_range_desc;
 weir_status weir_kernel_create_transpose(weir_engine *engine,
                                          const weir_transpose_desc *desc,
                                          const weir_kernel_options *options,
@@ -1163,6 +1177,10 @@ weir_status weir_kernel_create_pad(weir_engine *engine,
                                    const weir_pad_desc *desc,
                                    const weir_kernel_options *options,
                                    weir_kernel **out_kernel);
+weir_status weir_kernel_create_tile(weir_engine *engine,
+                                    const weir_tile_desc *desc,
+                                    const weir_kernel_options *options,
+                                    weir_kernel **out_kernel);
 weir_status weir_kernel_create_reshape(weir_engine *engine,
                                        const weir_reshape_desc *desc,
                                        const weir_kernel_options *options,
@@ -1193,6 +1211,10 @@ weir_status weir_kernel_create_nonzero(weir_engine *engine,
                                        weir_kernel **out_kernel);
 weir_status weir_kernel_create_shape(weir_engine *engine,
                                      const weir_shape_desc *desc,
+                                     const weir_kernel_options *options,
+                                     weir_kernel **out_kernel);
+weir_status weir_kernel_create_range(weir_engine *engine,
+                                     const weir_range_desc *desc,
                                      const weir_kernel_options *options,
                                      weir_kernel **out_kernel);
 typedef enum weir_cumsum_flags {

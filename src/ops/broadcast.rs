@@ -6,7 +6,7 @@ use crate::base::{Desc, Result, desc::ANY_DIM};
 
 /// The size that two sizes broadcast to. An open size becomes 1 or the other size; with another open one, or 1, it
 /// stays open.
-fn stretched(a: i64, b: i64) -> Option<i64> {
+pub(super) fn stretched(a: i64, b: i64) -> Option<i64> {
     match (a, b) {
         _ if a == b => Some(a),
         (1, other) | (other, 1) | (ANY_DIM, other) | (other, ANY_DIM) => Some(other),

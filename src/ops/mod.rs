@@ -109,6 +109,7 @@ operators! {
     concat::Concat(weir_concat_desc),
     slice::Slice(weir_slice_desc),
     pad::Pad(weir_pad_desc),
+    tile::Tile(weir_tile_desc),
     reshape::Reshape(weir_reshape_desc),
     gather::Gather(weir_gather_desc),
     gather_elements::GatherElements(weir_gather_elements_desc),
@@ -117,4 +118,5 @@ operators! {
     one_hot::OneHot(weir_one_hot_desc),
     nonzero::Nonzero(weir_nonzero_desc),
     shape::Shape(weir_shape_desc),
+    range::Range(weir_range_desc),
 }

@@ -19,6 +19,7 @@ use weir_core::ops::weir_norm_op_value::*;
 use weir_core::ops::weir_pad_mode_value::*;
 use weir_core::ops::weir_pooling_op_value::*;
 use weir_core::ops::weir_sequence_direction_value::*;
+use weir_core::ops::weir_tile_mode_value::*;
 use weir_core::ops::*;
 use weir_core::threadpool::ThreadPool;
 
@@ -52,6 +53,12 @@ fn reshape(dims: &[i64]) -> Arc<dyn Kernel> {
 fn pad(rank: usize, mode: weir_pad_mode_value) -> Arc<dyn Kernel> {
     let margin = |first: i64| std::array::from_fn(|i| if i < rank { (first + i as i64) % 3 } else { 0 });
     Arc::new(Builtin::new(Pad { rank, before: margin(1), after: margin(0), mode, value: 2.0 }))
+}
+
+fn tile(mode: weir_tile_mode_value, counts: &[i64]) -> Arc<dyn Kernel> {
+    let mut desc = weir_tile_desc { struct_size: 0, rank: counts.len() as u32, mode: mode as u32, counts: [0; 8] };
+    desc.counts[..counts.len()].copy_from_slice(counts);
+    Arc::new(Builtin::new(Tile::new(&mut desc, None).unwrap()))
 }
 
 /// A dimension: a variable times a factor, plus a number.
@@ -239,6 +246,10 @@ fn cases() -> Vec<Case> {
         case(plain(Nonzero { exact: false }), &[(dtype::S32, &[v(0), v(1), v(2)])]),
         case(plain(Nonzero { exact: true }), &[(dtype::BOOL, &[v(0), v(1)])]),
         case(plain(Shape), &[(F32, &[v(0), v(1)])]),
+        case(plain(Range), &[(dtype::S32, &[is(1)]), (dtype::S32, &[v(0)]), (dtype::S32, &[])]),
+        case(plain(Range), &[(F32, &[is(1)]), (F32, &[is(1)]), (F32, &[is(1), is(1)])]),
+        case(tile(WEIR_TILE_REPEAT, &[2, 1, 3]), &[(dtype::S32, &[v(0), v(1), v(2)])]),
+        case(tile(WEIR_TILE_EXPAND, &[3, -1, 4, 1]), &[(F32, &[v(0), v(1), v(2)])]),
         case(
             conv_int8(1, true, dtype::U8),
             &[(dtype::U8, x4), (dtype::S8, &[is(9), v(1), is(3), is(3)]), (dtype::S32, &[is(9)]), (F32, &[is(9)])],
@@ -800,4 +811,54 @@ fn sizes_that_do_not_fit_are_told_by_the_run() {
     assert_eq!(text, "node 'x': input 0: expected as many elements as f32[?,4] has, got f32[2,3]");
     let text = told(reshape(&[12]), &[&[-1, 3]], &[&[2, 3]]);
     assert_eq!(text, "node 'x': input 0: expected as many elements as f32[12] has, got f32[2,3]");
+}
+
+/// Elements of a range as a plain loop has them, on every pool; and as many outputs as runs.
+#[test]
+fn a_range_is_as_long_as_its_run_says() {
+    fn check<T: Copy>(of: u32, runs: &[[T; 3]], at: impl Fn([T; 3], usize) -> Option<T>) {
+        let one = Desc::new(of, &[1]);
+        let tensor = |value: T| {
+            let tensor = Tensor::create(cpu(), one).unwrap();
+            // SAFETY: a new tensor of one element of this type.
+            unsafe { tensor.data().cast::<T>().write(value) };
+            tensor
+        };
+        let program = single(&plain(Range), &[one; 3], &[const { None }; 3]).unwrap();
+        assert_eq!(program.outputs()[0].desc, Desc::new(of, &[-1]));
+        for &values in runs {
+            let mut want = Vec::new();
+            while let Some(value) = at(values, want.len()) {
+                want.push(value);
+            }
+            // SAFETY: numbers.
+            let bytes = unsafe { std::slice::from_raw_parts(want.as_ptr().cast::<u8>(), size_of_val(&want[..])) };
+            let inputs = values.map(tensor);
+            for pool in all_pools() {
+                let got = made(&program, &inputs, pool.as_ref()).unwrap();
+                assert_eq!(got[0].0, Desc::new(of, &[want.len() as i64]));
+                assert!(got[0].1 == bytes, "{}", one.text());
+            }
+            let folded = single(&plain(Range), &[one; 3], &inputs.map(Some)).unwrap();
+            assert!(made(&folded, &[], None).unwrap()[0].1 == bytes, "{} folded", one.text());
+        }
+    }
+    check(F32, &[[0.0, 1.0, 0.1], [1.0, -3.0, -0.25], [5.0, 1.0, 1.0], [0.5, 40_000.0, 1.5]], |[a, b, step], i| {
+        let at = a + i as f32 * step;
+        (if step > 0.0 { at < b } else { at > b }).then_some(at)
+    });
+    let most = i32::MAX;
+    check(
+        dtype::S32,
+        &[[0, 10, 3], [7, 7, 1], [-5, -9, -1], [most - 1, most, 5], [0, 50_000, 1]],
+        |[a, b, step], i| {
+            let at = i64::from(a) + i as i64 * i64::from(step);
+            (if step > 0 { at < b.into() } else { at > b.into() }).then_some(at as i32)
+        },
+    );
+    let (least, most) = (i64::MIN, i64::MAX);
+    check(dtype::S64, &[[least, most, most / 2], [most, least, least], [0, -3, 2], [9, 0, -4]], |[a, b, step], i| {
+        let at = i128::from(a) + i as i128 * i128::from(step);
+        (if step > 0 { at < b.into() } else { at > b.into() }).then_some(at as i64)
+    });
 }

@@ -1315,6 +1315,38 @@ impl Create for Pad<'_> {
     }
 }
 
+/// Repetition: copies of x along each dimension, or x broadcast to a shape.
+///
+/// Shapes are aligned at the last dimension, as in [`Binary`]: x has a size of 1 in dimensions that only the counts
+/// have, and dimensions that only x has stay as they are. Input: x of any type. Output: of the greater rank of both.
+#[derive(Clone, Debug, Default)]
+pub struct Tile<'a> {
+    /// One of [`TileMode`].
+    pub mode: TileMode,
+    /// A count for each dimension.
+    ///
+    /// How many they are: number of counts.
+    pub counts: &'a [i64],
+}
+
+impl Operator for Tile<'_> {
+    const NAME: &'static str = "tile";
+}
+
+impl Create for Tile<'_> {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let len = self.counts.len();
+        let desc = ffi::weir_tile_desc {
+            struct_size: size_of::<ffi::weir_tile_desc>(),
+            rank: u32::try_from(len).unwrap_or(u32::MAX),
+            mode: self.mode as u32,
+            counts: filled(self.counts, len, "tile: counts")?,
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_tile(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
 /// The same elements, in their order, in another shape. In a graph the output takes over the memory of the input where
 /// possible, and nothing is copied; on a stream x may be its own output.
 ///
@@ -1599,6 +1631,30 @@ impl Create for Shape {
         };
         // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
         check(unsafe { ffi::weir_kernel_create_shape(engine, &raw const desc, std::ptr::null(), out) })
+    }
+}
+
+/// Numbers from a start to a limit, which is not among them, in steps.
+///
+/// Inputs: start, limit and step, one element each, all f32, i32 or i64. Output: \[n\] of that type, where n is (limit
+/// - start) / step, rounded up, and 0 if that is negative. Element i is start + i \* step. Integers are exact. Of f32
+/// the difference is f32 and its quotient f64; an element is rounded after the product and after the sum. Only the call
+/// knows n: for nodes of graphs alone, and the output is open ([`OPEN`](crate::OPEN)) for whoever reads it. A step of
+/// 0, and an n that cannot be counted, fail with OUT_OF_RANGE.
+#[derive(Clone, Debug, Default)]
+pub struct Range;
+
+impl Operator for Range {
+    const NAME: &'static str = "range";
+}
+
+impl Create for Range {
+    fn create(&self, engine: *mut weir_engine, out: &mut *mut weir_kernel) -> Result<()> {
+        let desc = ffi::weir_range_desc {
+            struct_size: size_of::<ffi::weir_range_desc>(),
+        };
+        // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
+        check(unsafe { ffi::weir_kernel_create_range(engine, &raw const desc, std::ptr::null(), out) })
     }
 }
 
@@ -1991,6 +2047,18 @@ pub enum SequenceDirection {
     Reverse = 1,
     /// Both, each with weights of its own: forward is number 0 and reverse number 1 of the dimension D.
     Bidirectional = 2,
+}
+
+/// Meanings of counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum TileMode {
+    /// How many copies of x lie one after the other along the dimension; 0 leaves nothing.
+    #[default]
+    Repeat = 0,
+    /// The size of the dimension: that of x, or any if x has 1 there. 1 and [`OPEN`](crate::OPEN): as in x.
+    Expand = 1,
 }
 
 /// How the dimensions of the weights of a convolution are ordered.

@@ -28,6 +28,7 @@ mod operation;
 mod packed;
 mod pooling;
 mod quantize;
+mod range;
 mod reduce;
 mod resize;
 mod select;

@@ -10,6 +10,7 @@ mod places;
 mod reshape;
 mod scatter;
 mod slice;
+mod tile;
 mod transpose;
 
 use super::LEAST_NS;
@@ -62,6 +63,17 @@ fn go(movement: &Movement, context: &KernelContext<'_>, outputs: Outputs<'_>) ->
         part.run();
         Ok(())
     })
+}
+
+/// Fills with copies of a pattern.
+fn repeat(pattern: &[u8], out: &mut [u8]) {
+    match pattern {
+        [byte] => out.fill(*byte),
+        &[a, b] => out.as_chunks_mut::<2>().0.fill([a, b]),
+        &[a, b, c, d] => out.as_chunks_mut::<4>().0.fill([a, b, c, d]),
+        &[a, b, c, d, e, f, g, h] => out.as_chunks_mut::<8>().0.fill([a, b, c, d, e, f, g, h]),
+        _ => out.chunks_exact_mut(pattern.len()).for_each(|out| out.copy_from_slice(pattern)),
+    }
 }
 
 /// A loop over the bytes of an output, in units of some bytes.

@@ -1,7 +1,7 @@
 //! Padding: a tensor with a margin.
 #![forbid(unsafe_code)]
 
-use super::{bytes_span, element, traffic_ns};
+use super::{bytes_span, element, repeat, traffic_ns};
 use crate::base::desc::MAX_RANK;
 use crate::base::{Desc, Result, dtype};
 use crate::kernel::builtin::{Builtin, BuiltinOperation};
@@ -104,17 +104,6 @@ impl PadPlan {
                 }
             }
         }
-    }
-}
-
-/// Fills with copies of a pattern.
-fn repeat(pattern: &[u8], out: &mut [u8]) {
-    match pattern {
-        [byte] => out.fill(*byte),
-        &[a, b] => out.as_chunks_mut::<2>().0.fill([a, b]),
-        &[a, b, c, d] => out.as_chunks_mut::<4>().0.fill([a, b, c, d]),
-        &[a, b, c, d, e, f, g, h] => out.as_chunks_mut::<8>().0.fill([a, b, c, d, e, f, g, h]),
-        _ => out.chunks_exact_mut(pattern.len()).for_each(|out| out.copy_from_slice(pattern)),
     }
 }
 

@@ -8,8 +8,10 @@ use crate::kernel::Kernel;
 use crate::kernel::builtin::Builtin;
 use crate::kernel::builtin::fixture::refusal;
 use crate::ops::weir_pad_mode_value::{self as PadMode, *};
+use crate::ops::weir_tile_mode_value::{self as TileMode, *};
 use crate::ops::{
-    Concat, Gather, Operator, Pad, Reshape, Slice, Transpose, weir_reshape_desc, weir_slice_desc, weir_transpose_desc,
+    Concat, Gather, Operator, Pad, Reshape, Slice, Tile, Transpose, weir_reshape_desc, weir_slice_desc, weir_tile_desc,
+    weir_transpose_desc,
 };
 
 const TYPES: [u32; 7] = [1, 2, 3, 4, 5, 6, 7];
@@ -364,6 +366,94 @@ fn reshape_keeps_the_elements() {
     assert_eq!(text(&[-1, 3, -1]), "desc->dims[2] is -1, and so is desc->dims[0]");
 }
 
+fn tile(mode: TileMode, counts: &[i64]) -> Result<Builtin<Tile>> {
+    let all = std::array::from_fn(|i| counts.get(i).copied().unwrap_or(0));
+    let mut desc = weir_tile_desc { struct_size: 0, rank: counts.len() as u32, mode: mode as u32, counts: all };
+    Ok(Builtin::new(Tile::new(&mut desc, None)?))
+}
+
+#[test]
+fn tile_repeats_and_expands() {
+    // Shape, counts, and the shape that comes of it; the last ones are longer than a piece.
+    let repeated: &[(&[i64], &[i64], &[i64])] = &[
+        (&[], &[], &[]),
+        (&[], &[3], &[3]),
+        (&[5], &[], &[5]),
+        (&[5], &[3], &[15]),
+        (&[2, 3], &[2], &[2, 6]),
+        (&[3], &[2, 4], &[2, 12]),
+        (&[2, 3, 4], &[1, 1, 1], &[2, 3, 4]),
+        (&[2, 3, 4], &[2, 1, 3], &[4, 3, 12]),
+        (&[2, 3, 4], &[1, 5, 1], &[2, 15, 4]),
+        (&[2, 3, 4], &[0, 2, 1], &[0, 6, 4]),
+        (&[2, 0, 4], &[2, 3, 1], &[4, 0, 4]),
+        (&[2, 2, 2, 2, 2, 2, 2, 2], &[2, 2, 2, 2, 2, 2, 2, 2], &[4, 4, 4, 4, 4, 4, 4, 4]),
+        (&[700, 1], &[1, 3], &[700, 3]),
+        (&[300, 3], &[3, 30], &[900, 90]),
+        (&[3, 7], &[50, 90], &[150, 630]),
+        (&[2, 9000], &[3, 2], &[6, 18000]),
+    ];
+    let expanded: &[(&[i64], &[i64], &[i64])] = &[
+        (&[], &[2, 3], &[2, 3]),
+        (&[3, 1], &[-1, 4], &[3, 4]),
+        (&[3, 1], &[1, 4], &[3, 4]),
+        (&[3, 4], &[3, 1], &[3, 4]),
+        (&[4], &[2, 3, -1], &[2, 3, 4]),
+        (&[2, 3, 1], &[5], &[2, 3, 5]),
+        (&[1, 3], &[0, 3], &[0, 3]),
+        (&[2, 1, 3, 1, 4], &[2, 6, 3, 5, 4], &[2, 6, 3, 5, 4]),
+        (&[1, 2, 1, 2, 1, 2, 1, 2], &[3, 2, 3, 2, 3, 2, 3, 2], &[3, 2, 3, 2, 3, 2, 3, 2]),
+        (&[90, 1, 70, 1], &[90, 2, 70, 2], &[90, 2, 70, 2]),
+        (&[20000, 1], &[-1, 2], &[20000, 2]),
+        (&[40, 1], &[40, 1001], &[40, 1001]),
+        (&[3, 1, 5000], &[3, 4, 5000], &[3, 4, 5000]),
+        (&[1], &[70000], &[70000]),
+    ];
+    for (mode, cases) in [(WEIR_TILE_REPEAT, repeated), (WEIR_TILE_EXPAND, expanded)] {
+        for &(shape, counts, want) in cases {
+            for dtype in TYPES {
+                let (x, kernel) = (Any::filled(dtype, shape, 1), tile(mode, counts).unwrap());
+                assert_eq!(kernel.infer(&[x.desc]).unwrap()[0].shape(), want, "{shape:?} by {counts:?}");
+                let more = want.len() - shape.len();
+                check(&kernel, std::slice::from_ref(&x), &[], |index| {
+                    Some((0, index[more..].iter().zip(shape).map(|(at, size)| at % size).collect()))
+                });
+                check_pools(&kernel, &[x]);
+            }
+        }
+    }
+}
+
+#[test]
+fn tile_knows_what_it_can_of_open_shapes() {
+    let infer = |mode, counts: &[i64], dims: &[i64]| {
+        let output = tile(mode, counts).unwrap().infer(&[Desc::new(dtype::U8, dims)]);
+        output.map(|output| output[0].text())
+    };
+    assert_eq!(infer(WEIR_TILE_REPEAT, &[2, 1, 0], &[-1, -1, -1]).unwrap(), "u8[?,?,0]");
+    assert_eq!(infer(WEIR_TILE_EXPAND, &[5, 1, -1], &[-1, -1]).unwrap(), "u8[5,?,?]");
+    assert_eq!(infer(WEIR_TILE_EXPAND, &[5, 7], &[-1, 1]).unwrap(), "u8[5,7]");
+    let huge = infer(WEIR_TILE_REPEAT, &[i64::MAX], &[2]).unwrap_err();
+    assert_eq!((huge.code(), huge.message()), (Code::OutOfRange, "axis 0 has more elements than can be counted"));
+    let dims = |counts: &[i64], own: &[i64]| {
+        let (kernel, x) = (tile(WEIR_TILE_EXPAND, counts).unwrap(), Desc::new(dtype::U8, own));
+        let rank = kernel.infer(&[x]).unwrap()[0].shape().len();
+        (0..rank).map(|dim| Kernel::dim_from(&kernel, &[x], 0, dim)[0]).collect::<Vec<_>>()
+    };
+    assert_eq!(dims(&[4, 1, 3], &[-1, 1]), [None, Some((0, 0)), None]);
+    assert_eq!(dims(&[3], &[-1, 1]), [Some((0, 0)), None]);
+}
+
+#[test]
+fn tile_refuses_what_does_not_fit() {
+    let text = |mode, counts: &[i64]| tile(mode, counts).unwrap_err().message().to_owned();
+    assert_eq!(text(WEIR_TILE_REPEAT, &[2, -1]), "desc->counts[1] is -1, expected 0 or more");
+    assert_eq!(text(WEIR_TILE_EXPAND, &[-2]), "desc->counts[0] is -2, expected -1 (as in the input), 0 or more");
+    let kernel = tile(WEIR_TILE_EXPAND, &[2, -1, 4]).unwrap();
+    let refused = refusal(&kernel, &[Desc::new(dtype::F32, &[3, 5, 4])]);
+    assert_eq!(refused, "input 0: expected a shape that broadcasts with f32[2,1,4], got f32[3,5,4]");
+}
+
 #[test]
 fn gather_takes_rows_by_their_numbers() {
     for dtype in TYPES {
@@ -435,6 +525,10 @@ fn the_same_bytes_on_all_pools() {
         check_pools(&Builtin::new(Concat { axis, inputs: 2 }), &[cube(), cube()]);
         let indices: Vec<i32> = (0..400).map(|i| i * 31 % 37).collect();
         check_pools(&Builtin::new(Gather { axis, from_end: false }), &[bytes(), Any::s32(&[4, 100], &indices)]);
+    }
+    for counts in [&[1, 1, 3], &[1, 3, 1], &[2, 1, 2]] {
+        check_pools(&tile(WEIR_TILE_REPEAT, counts).unwrap(), &[cube()]);
+        check_pools(&tile(WEIR_TILE_REPEAT, counts).unwrap(), &[bytes()]);
     }
     check_pools(&reshape(&[-1]).unwrap(), &[cube()]);
 }

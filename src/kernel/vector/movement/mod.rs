@@ -325,7 +325,7 @@ impl MovementPart<'_> {
 
 impl StridedDim {
     /// Whether `outer` continues where this dimension ends, on both sides.
-    fn joins(&self, outer: &StridedDim) -> bool {
+    pub fn joins(&self, outer: &StridedDim) -> bool {
         let size = self.size as isize;
         outer.from == self.from * size && outer.to == self.to * size
     }
