@@ -16,7 +16,7 @@ use crate::ops::Tile;
 use crate::ops::broadcast::size;
 
 /// Copies of an element that take fewer bytes are written across rows, as a transposition.
-const SHORT_BYTES: usize = 64;
+const SHORT_BYTES: usize = 256;
 
 /// The dimensions of a repetition that are left, the innermost first; those of copies have no step in the input.
 #[derive(Debug)]
