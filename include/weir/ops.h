@@ -885,11 +885,11 @@ typedef struct weir_shape_desc {
 /**
  * Numbers from a start to a limit, which is not among them, in steps.
  *
- * Inputs: start, limit and step, one element each, all f32, s32 or s64. Output: [n] of that type, where n is
- * (limit - start) / step, rounded up, and 0 if that is negative. Element i is start + i * step. Integers are exact. Of
- * f32 the difference is f32 and its quotient f64; an element is rounded after the product and after the sum. Only
- * the call knows n: for nodes of graphs alone, and the output is open (WEIR_DIM_DYNAMIC) for whoever reads it. A step
- * of 0, and an n that cannot be counted, fail with OUT_OF_RANGE.
+ * Inputs: start, limit and step, one element each, all f32, s32 or s64. Output: [n] of that type, where n is the
+ * difference of limit and start, divided by the step and rounded up, and 0 if that is negative. Element i is the start
+ * and i steps. Integers are exact. Of f32 the difference is f32 and its quotient f64; an element is rounded after the
+ * product and after the sum. Only the call knows n: for nodes of graphs alone, and the output is open
+ * (WEIR_DIM_DYNAMIC) for whoever reads it. A step of 0, and an n that cannot be counted, fail with OUT_OF_RANGE.
  */
 typedef struct weir_range_desc {
   /** sizeof(weir_range_desc) of the caller's header. */

@@ -1636,11 +1636,11 @@ impl Create for Shape {
 
 /// Numbers from a start to a limit, which is not among them, in steps.
 ///
-/// Inputs: start, limit and step, one element each, all f32, i32 or i64. Output: \[n\] of that type, where n is (limit
-/// - start) / step, rounded up, and 0 if that is negative. Element i is start + i \* step. Integers are exact. Of f32
-/// the difference is f32 and its quotient f64; an element is rounded after the product and after the sum. Only the call
-/// knows n: for nodes of graphs alone, and the output is open ([`OPEN`](crate::OPEN)) for whoever reads it. A step of
-/// 0, and an n that cannot be counted, fail with OUT_OF_RANGE.
+/// Inputs: start, limit and step, one element each, all f32, i32 or i64. Output: \[n\] of that type, where n is the
+/// difference of limit and start, divided by the step and rounded up, and 0 if that is negative. Element i is the start
+/// and i steps. Integers are exact. Of f32 the difference is f32 and its quotient f64; an element is rounded after the
+/// product and after the sum. Only the call knows n: for nodes of graphs alone, and the output is open
+/// ([`OPEN`](crate::OPEN)) for whoever reads it. A step of 0, and an n that cannot be counted, fail with OUT_OF_RANGE.
 #[derive(Clone, Debug, Default)]
 pub struct Range;
 
