@@ -713,9 +713,9 @@ typedef uint32_t weir_tile_mode;
 /**
  * Repetition: copies of x along each dimension, or x broadcast to a shape.
  *
- * Shapes are aligned at the last dimension, as in weir_binary_desc: x has a size of 1 in dimensions that only the
- * counts have, and dimensions that only x has stay as they are. Input: x of any type. Output: of the greater rank of
- * both.
+ * Shapes are aligned at the last dimension, as weir_binary_desc aligns them. x has a size of 1 in dimensions that only
+ * the counts have, and dimensions that only x has stay as they are. Input: x of any type. Output: of the greater rank
+ * of both.
  */
 typedef struct weir_tile_desc {
   /** sizeof(weir_tile_desc) of the caller's header. */

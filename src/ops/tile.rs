@@ -30,9 +30,9 @@ pub enum weir_tile_mode_value {
 
 /// Repetition: copies of x along each dimension, or x broadcast to a shape.
 ///
-/// Shapes are aligned at the last dimension, as in weir_binary_desc: x has a size of 1 in dimensions that only the
-/// counts have, and dimensions that only x has stay as they are. Input: x of any type. Output: of the greater rank of
-/// both.
+/// Shapes are aligned at the last dimension, as weir_binary_desc aligns them. x has a size of 1 in dimensions that only
+/// the counts have, and dimensions that only x has stay as they are. Input: x of any type. Output: of the greater rank
+/// of both.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_tile_desc {

@@ -1317,8 +1317,9 @@ impl Create for Pad<'_> {
 
 /// Repetition: copies of x along each dimension, or x broadcast to a shape.
 ///
-/// Shapes are aligned at the last dimension, as in [`Binary`]: x has a size of 1 in dimensions that only the counts
-/// have, and dimensions that only x has stay as they are. Input: x of any type. Output: of the greater rank of both.
+/// Shapes are aligned at the last dimension, as [`Binary`] aligns them. x has a size of 1 in dimensions that only the
+/// counts have, and dimensions that only x has stay as they are. Input: x of any type. Output: of the greater rank of
+/// both.
 #[derive(Clone, Debug, Default)]
 pub struct Tile<'a> {
     /// One of [`TileMode`].
