@@ -1068,14 +1068,11 @@ OFFSET(weir_comm_vtable, last_error, 88);
 OFFSET(weir_comm_vtable, release, 96);
 OFFSET(weir_comm_vtable, enqueue, 104);
 
-SIZE(weir_comm_options, 48);
+SIZE(weir_comm_options, 32);
 OFFSET(weir_comm_options, struct_size, 0);
 OFFSET(weir_comm_options, name, 8);
 OFFSET(weir_comm_options, flags, 16);
 OFFSET(weir_comm_options, limit_ns, 24);
-OFFSET(weir_comm_options, nap_percent, 32);
-OFFSET(weir_comm_options, reserved, 36);
-OFFSET(weir_comm_options, longest_nap_ns, 40);
 
 SIZE(weir_comm_info, 136);
 OFFSET(weir_comm_info, struct_size, 0);

@@ -98,13 +98,7 @@ typedef enum weir_comm_flags {
    */
   WEIR_COMM_ABORT_RELEASES = 4,
   /** test makes no progress by itself: progress is called, too. */
-  WEIR_COMM_NEEDS_PROGRESS = 8,
-  /**
-   * Whoever moves an operation of this rank, or brings it a control message, then calls weir_comm_progress with a
-   * budget of 0, in any thread, and without a lock that the transport's functions take. So threads that wait need
-   * not ask meanwhile: they sleep. Not with WEIR_COMM_ONE_THREAD, WEIR_COMM_NEEDS_PROGRESS or enqueue.
-   */
-  WEIR_COMM_WAKES = 16
+  WEIR_COMM_NEEDS_PROGRESS = 8
 } weir_comm_flags;
 
 /** How a communicator is used. A bit that is not here is refused. */
@@ -308,19 +302,6 @@ typedef struct weir_comm_options {
    * instance because one computes.
    */
   uint64_t limit_ns;
-  /**
-   * While nothing moves, a waiting thread asks the transport now and then, and naps in between: each time for so
-   * many percent of what it has waited for, 1 to 100. 0 = 6, and 12 from 10 ms on. Each look takes some 50 us of a
-   * processor; the more seldom, the later a thread sees that its wait is over. Unused with WEIR_COMM_WAKES.
-   */
-  uint32_t nap_percent;
-  /** Reserved, 0. */
-  uint32_t reserved;
-  /**
-   * The longest nap, in nanoseconds; 0 = 30 ms. With `limit_ns` at most 50 ms, so that a rank that is asked how far
-   * it has come can answer.
-   */
-  uint64_t longest_nap_ns;
 } weir_comm_options;
 
 /** A communicator's figures. */

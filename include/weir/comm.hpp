@@ -23,8 +23,6 @@ struct comm_options : weir_comm_options {
     comm_options &set_name(const char *value) noexcept { return name = value, *this; }
     comm_options &set_flags(std::uint64_t value) noexcept { return flags = value, *this; }
     comm_options &set_limit_ns(std::uint64_t value) noexcept { return limit_ns = value, *this; }
-    comm_options &set_nap_percent(std::uint32_t value) noexcept { return nap_percent = value, *this; }
-    comm_options &set_longest_nap_ns(std::uint64_t value) noexcept { return longest_nap_ns = value, *this; }
 };
 
 /// An operation between ranks: the members of weir_communication, with setters that chain.

@@ -2061,8 +2061,7 @@ typedef enum weir_comm_flags {
   WEIR_COMM_ONE_THREAD = 1,
   WEIR_COMM_FIXED_ORDER = 2,
   WEIR_COMM_ABORT_RELEASES = 4,
-  WEIR_COMM_NEEDS_PROGRESS = 8,
-  WEIR_COMM_WAKES = 16
+  WEIR_COMM_NEEDS_PROGRESS = 8
 } weir_comm_flags;
 typedef enum weir_comm_option_flags {
   WEIR_COMM_OWN_THREAD = 1,
@@ -2124,9 +2123,6 @@ typedef struct weir_comm_options {
   const char *name;
   uint64_t flags;
   uint64_t limit_ns;
-  uint32_t nap_percent;
-  uint32_t reserved;
-  uint64_t longest_nap_ns;
 } weir_comm_options;
 typedef struct weir_comm_info {
   size_t struct_size;

@@ -95,10 +95,6 @@ pub enum weir_comm_flags {
     WEIR_COMM_ABORT_RELEASES = 4,
     /// test makes no progress by itself: progress is called, too.
     WEIR_COMM_NEEDS_PROGRESS = 8,
-    /// Whoever moves an operation of this rank, or brings it a control message, then calls weir_comm_progress with a
-    /// budget of 0, in any thread, and without a lock that the transport's functions take. So threads that wait need
-    /// not ask meanwhile: they sleep. Not with WEIR_COMM_ONE_THREAD, WEIR_COMM_NEEDS_PROGRESS or enqueue.
-    WEIR_COMM_WAKES = 16,
 }
 
 /// A transport, as get_info describes it.
@@ -289,15 +285,6 @@ pub struct weir_comm_options {
     /// begun the operation, for whatever reason: it must exceed the longest time by which ranks come apart, for
     /// instance because one computes.
     pub limit_ns: u64,
-    /// While nothing moves, a waiting thread asks the transport now and then, and naps in between: each time for so
-    /// many percent of what it has waited for, 1 to 100. 0 = 6, and 12 from 10 ms on. Each look takes some 50 us of a
-    /// processor; the more seldom, the later a thread sees that its wait is over. Unused with WEIR_COMM_WAKES.
-    pub nap_percent: u32,
-    /// Reserved, 0.
-    pub reserved: u32,
-    /// The longest nap, in nanoseconds; 0 = 30 ms. With `limit_ns` at most 50 ms, so that a rank that is asked how far
-    /// it has come can answer.
-    pub longest_nap_ns: u64,
 }
 
 /// A communicator's figures.

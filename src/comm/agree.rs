@@ -17,6 +17,7 @@ use crate::base::text::head;
 use crate::base::time::{Deadline, now_ns};
 use crate::base::{Code, Error, Result, dtype};
 use crate::graph::Program;
+use crate::sync::progress::nap_ns;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -129,7 +130,7 @@ impl AgreementExchange<'_> {
                 }
             }
             // Ranks may be more than processors.
-            match self.comm.options().pace.nap_ns(now_ns() - since) {
+            match nap_ns(now_ns() - since, 0) {
                 Some(nap) => {
                     let nap = Duration::from_nanos(nap);
                     std::thread::sleep(self.deadline.left().map_or(nap, |left| nap.min(left)));

@@ -30,11 +30,11 @@ use crate::base::time::Deadline;
 use crate::base::{Code, Error, Kind, Object, Ref, Result, live};
 use crate::device::Accelerator;
 use crate::kernel::{Completion, IssuedCall, IssuedFor, RunListener, Stop};
-use crate::sync::progress::{Pace, Progress, Registered};
+use crate::sync::progress::{Progress, Registered};
 use crate::sync::thread::{self, ThreadGroup, ThreadOrigin};
 use crate::sync::{DrainLock, EventCount, Mutex};
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicUsize, Ordering::*};
 use std::sync::{Arc, Weak};
 
 /// A transport may move a piece of a message at each call: it is asked so often before the poller pauses.
@@ -43,9 +43,6 @@ const LONGEST_EXPECTED_NS: u64 = 20_000_000;
 pub struct Communicator {
     state: CommState,
     driver: DrainLock<TransportDriver>,
-    /// A thread has come to drive. ORDERING: SeqCst, as the states of `driver`: it is set before a thread tries to hold
-    /// the driver, and looked at after that was released.
-    looks_again: AtomicBool,
     /// The number of the run that has it; 0 = none.
     owner: AtomicUsize,
     /// Runs that have failed since another one had it. They have begun nothing, and others need not end for that.
@@ -87,7 +84,6 @@ impl Communicator {
         let comm = Object::shared(Communicator {
             state: CommState::new(transport, options),
             driver: DrainLock::new(TransportDriver::new(size)),
-            looks_again: AtomicBool::new(false),
             owner: AtomicUsize::new(0),
             refused: Mutex::default(),
             thread: if is_of_one_thread { thread::me() } else { 0 },
@@ -142,21 +138,18 @@ impl Communicator {
             let text = format!("{}: the transport takes no memory of the host", self.label());
             return Err(Error::new(Code::Unimplemented, text));
         }
-        request.open(self.take_for(run, request)?)?;
+        request.set_run(self.take_for(run, request)?);
+        request.open()?;
         self.begun.fetch_add(1, Relaxed);
         self.open_bytes.fetch_add(request.bytes() as u64, Relaxed);
-        {
-            let mut inbox = self.inbox.lock();
-            inbox.requests.push_back(Arc::clone(request));
-            self.has_submissions.store(true, SeqCst);
-        }
+        self.inbox.lock().requests.push_back(Arc::clone(request));
         let is_first = self.open.fetch_add(1, AcqRel) == 0;
         match self.registered.get() {
             Some(registered) if is_first => registered.opened(),
-            // A thread that naps for another operation asks for this one, too.
-            Some(registered) => registered.has_news(),
-            None => {}
+            Some(registered) if !self.is_drivers_thread() => registered.has_news(),
+            _ => {}
         }
+        let _ = self.driver.call();
         self.drive();
         Ok(())
     }
@@ -183,7 +176,7 @@ impl Communicator {
             IssuedFor::Stream(_) => 0,
         };
         self.check_alive()?;
-        let run_number = self.take_for(run, request)?;
+        request.set_run(self.take_for(run, request)?);
         let event = request.event(accelerator)?;
         // Not in the inbox: the stream must have it when this returns. The transport's functions do not block, but for
         // the first operations of one that has yet to connect the ranks.
@@ -199,7 +192,7 @@ impl Communicator {
             submitted.map_err(|failure| self.failed(&request.label, &failure))?;
             call.stream.record(event)
         });
-        let submitted = submitted.and_then(|()| request.open_on_device(call.issued_for, run_number));
+        let submitted = submitted.and_then(|()| request.open_on_device(call.issued_for));
         if let Err(error) = submitted {
             drop(driver);
             self.give_up(error.clone());
@@ -214,6 +207,7 @@ impl Communicator {
         if let Some(registered) = self.registered.get().filter(|_| is_first) {
             registered.opened();
         }
+        let _ = self.driver.call();
         self.drive();
         Ok(())
     }
@@ -225,7 +219,6 @@ impl Communicator {
             let is_new = inbox.end.is_none();
             if is_new {
                 inbox.end = Some(error);
-                self.has_submissions.store(true, SeqCst);
             }
             // Counted under the lock, before the driver can take it.
             is_new && self.open.fetch_add(1, AcqRel) == 0
@@ -235,6 +228,7 @@ impl Communicator {
             Some(registered) if !self.is_drivers_thread() => registered.has_news(),
             _ => {}
         }
+        let _ = self.driver.call();
         self.drive();
     }
 
@@ -281,7 +275,6 @@ impl Communicator {
         }
         let mut moved = false;
         while let Some(mut driver) = self.driver.hold() {
-            self.looks_again.store(false, SeqCst);
             moved |= driver.step(&self.state);
             let mut over = std::mem::take(&mut driver.over);
             drop(driver);
@@ -296,24 +289,19 @@ impl Communicator {
                     driver.over = over;
                 }
             }
-            if !self.has_submissions.load(SeqCst) && !self.looks_again.load(SeqCst) {
+            let inbox = self.inbox.lock();
+            if inbox.requests.is_empty() && inbox.end.is_none() {
                 break;
             }
         }
         moved
     }
 
-    /// The same; if another thread drives, that one looks again: what has just been told of must not be missed.
-    fn drive_again(&self) -> bool {
-        self.looks_again.store(true, SeqCst);
-        self.drive()
-    }
-
     /// Drives for up to `budget_ns`; how many operations are left.
     pub fn progress(&self, budget_ns: u64) -> u64 {
         let deadline = Deadline::after(budget_ns);
         loop {
-            self.drive_again();
+            self.drive();
             let open = self.open.load(Acquire);
             if open == 0 || deadline.is_past() {
                 return open;
@@ -324,20 +312,13 @@ impl Communicator {
 }
 
 impl Progress for Object<Communicator> {
-    fn poll(&self, is_last: bool) -> bool {
-        if self.open.load(Acquire) == 0 {
-            return false;
-        }
-        if is_last { self.drive_again() } else { (0..POLLS).any(|_| self.drive()) }
+    fn poll(&self) -> bool {
+        self.open.load(Acquire) > 0 && (0..POLLS).any(|_| self.drive())
     }
 
     /// A byte may take a nanosecond, up to a bound: waiting is not to become spinning.
     fn expected_ns(&self) -> u64 {
         self.open_bytes.load(Relaxed).min(LONGEST_EXPECTED_NS)
-    }
-
-    fn pace(&self) -> Option<Pace> {
-        (self.open.load(Acquire) > 0 && !self.info().tells).then_some(self.options().pace)
     }
 
     fn due_ns(&self) -> u64 {

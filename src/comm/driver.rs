@@ -20,10 +20,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 
-/// While an operation is under way, stops, limits and control messages are looked at so often.
+/// Stops, limits and control messages are looked at so often.
 const LOOK_NS: u64 = 20_000;
-/// Before one begins, control messages are read if they were not for so long: that costs as much as a small message.
-const LISTEN_NS: u64 = 1_000_000;
 /// When another rank has given up, what is under way here may still end well for so long: its part may be there.
 const GRACE_NS: u64 = 20_000_000;
 /// When a limit is over, other ranks have so long to say how far they have come: a rank that waits in the library naps
@@ -44,7 +42,6 @@ pub struct TransportDriver {
     /// Collectives that have begun.
     sequence: u64,
     looked_ns: u64,
-    listened_ns: u64,
     inquiry: Option<Inquiry>,
     /// Another rank has given up: the error with which this one does, and when.
     dying: Option<(Error, u64)>,
@@ -63,9 +60,6 @@ pub struct CommState {
     options: CommOptions,
     info: TransportInfo,
     pub inbox: Mutex<Submissions>,
-    /// Whether the inbox has something. Written under its lock. ORDERING: SeqCst, as the states of the driver's lock:
-    /// set before a thread tries to hold the driver, and looked at after that was released.
-    pub has_submissions: AtomicBool,
     dead: OnceLock<Error>,
     /// Operations of a run on a device were given up.
     pub given_up: OnceLock<Error>,
@@ -91,7 +85,6 @@ impl CommState {
             number: crate::resource::next_serial(),
             info: transport.info().clone(),
             inbox: Mutex::default(),
-            has_submissions: AtomicBool::new(false),
             dead: OnceLock::new(),
             given_up: OnceLock::new(),
             open: AtomicU64::new(0),
@@ -204,7 +197,6 @@ impl TransportDriver {
             active: Vec::new(),
             sequence: 0,
             looked_ns: 0,
-            listened_ns: 0,
             inquiry: None,
             dying: None,
             heard: PeerReports::new(size),
@@ -232,27 +224,18 @@ impl TransportDriver {
 
     fn try_step(&mut self, comm: &CommState, moved: &mut bool) -> Result<(), (String, TransportFailure)> {
         let now = now_ns();
-        let is_idle = self.active.is_empty() && self.waiting.is_empty();
-        let is_time = !is_idle && now.saturating_sub(self.looked_ns) >= LOOK_NS;
-        let has_not_listened = is_idle && now.saturating_sub(self.listened_ns) >= LISTEN_NS;
+        let is_time = now.saturating_sub(self.looked_ns) >= LOOK_NS;
         // Where an operation is not over without control messages, they are read each time.
         let awaits_messages = comm.options.is_checked || self.inquiry.is_some() || self.dying.is_some();
-        if comm.dead.get().is_none() && (is_time || has_not_listened || awaits_messages) {
-            self.listened_ns = now;
+        if comm.dead.get().is_none() && (is_time || awaits_messages) {
             self.listen(comm, moved)?;
         }
-        let mut end = None;
-        if comm.has_submissions.load(SeqCst) {
+        let (mut requests, end) = {
             let mut inbox = comm.inbox.lock();
-            comm.has_submissions.store(false, SeqCst);
-            *moved |= !inbox.requests.is_empty();
-            self.waiting.append(&mut inbox.requests);
-            end = inbox.end.take();
-        }
-        if is_idle {
-            // The next look is due while what begins now is under way.
-            self.looked_ns = now;
-        }
+            (std::mem::take(&mut inbox.requests), inbox.end.take())
+        };
+        *moved |= !requests.is_empty();
+        self.waiting.append(&mut requests);
         if let Some(error) = end {
             self.die(comm, error, true);
             comm.one_is_closed();
@@ -261,7 +244,7 @@ impl TransportDriver {
             self.end_all(comm, &error);
             return Ok(());
         }
-        self.begin(comm, now)?;
+        self.begin(comm)?;
         if comm.info.has(Flag::WEIR_COMM_NEEDS_PROGRESS) && !self.active.is_empty() {
             comm.transport.progress().map_err(|failure| ("progress".to_owned(), failure))?;
         }
@@ -295,7 +278,7 @@ impl TransportDriver {
     }
 
     /// Begins what is next.
-    fn begin(&mut self, comm: &CommState, now: u64) -> Result<(), (String, TransportFailure)> {
+    fn begin(&mut self, comm: &CommState) -> Result<(), (String, TransportFailure)> {
         let mut at = 0;
         while at < self.waiting.len() && self.dying.is_none() {
             let is_held = || self.active.iter().any(|active| active.request.phases().len() > 1);
@@ -318,10 +301,7 @@ impl TransportDriver {
             let traces = request.take_traces();
             let traced =
                 traces.and_then(|traces| self.lanes.begin(&comm.label(), traces, &request.label, request.bytes()));
-            let since_ns = now;
-            if comm.options.limit_ns > 0 {
-                comm.is_due(since_ns.saturating_add(comm.options.limit_ns + 1));
-            }
+            let since_ns = now_ns();
             let mut active = Active { request, phase: 0, tokens: SmallVec::new(), since_ns, sequence, traced };
             let is_submitted = active.request.wanted.is_on_device;
             let started = if is_submitted { Ok(()) } else { active.start_phase(&*comm.transport) };
@@ -375,9 +355,7 @@ impl TransportDriver {
             *moved = true;
             // A late operation stays late when another one beside it ends.
             self.inquiry.take_if(|inquiry| inquiry.is_about(&over.request));
-            if !self.waiting.is_empty() {
-                self.begin(comm, now_ns())?;
-            }
+            self.begin(comm)?;
         }
         Ok(())
     }

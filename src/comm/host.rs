@@ -102,19 +102,8 @@ impl HostTransport {
         if !(0..raw.size).contains(&raw.rank) {
             return Err(out_of_range("rank", raw.rank, &format!("0 to {}", raw.size - 1)));
         }
-        if raw.flags >> 5 != 0 {
+        if raw.flags >> 4 != 0 {
             return Err(Error::invalid(format!("get_info: flags is {:#x}, which has unknown bits", raw.flags)));
-        }
-        let tells = raw.flags & Flag::WEIR_COMM_WAKES as u64 != 0;
-        for (flag, name) in
-            [(Flag::WEIR_COMM_ONE_THREAD, "ONE_THREAD"), (Flag::WEIR_COMM_NEEDS_PROGRESS, "NEEDS_PROGRESS")]
-        {
-            if tells && raw.flags & flag as u64 != 0 {
-                return Err(Error::invalid(format!("get_info: flags has WEIR_COMM_WAKES and WEIR_COMM_{name}")));
-            }
-        }
-        if tells && vtable.enqueue.is_some() {
-            return Err(Error::invalid("get_info: flags has WEIR_COMM_WAKES, and vtable->enqueue is there"));
         }
         let needed = 1 << Op::WEIR_COMM_SEND as u32 | 1 << Op::WEIR_COMM_RECV as u32;
         if is_for_host && raw.ops & needed != needed {
@@ -141,7 +130,6 @@ impl HostTransport {
             name: text_of(&raw.name),
             has_control: vtable.control_send.is_some() && vtable.control_poll.is_some(),
             can_recover: vtable.recover.is_some(),
-            tells,
         };
         Ok(HostTransport { vtable, ctx, info, is_owner: Arc::default() })
     }

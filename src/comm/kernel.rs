@@ -17,7 +17,6 @@ use crate::base::{Desc, Error, Ref, Result, dtype};
 use crate::device::DeviceKind;
 use crate::kernel::{Completion, Effect, Halves, Kernel, KernelContext, Outputs, ProgramPlace, RunListener};
 use crate::memory::{View, overlaps};
-use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
 
@@ -234,8 +233,8 @@ impl Communication {
     }
 }
 
-fn descs(context: &KernelContext<'_>) -> SmallVec<[Desc; 2]> {
-    context.inputs().iter().map(|view| *view.desc()).collect()
+fn descs(context: &KernelContext<'_>, from: usize) -> Vec<Desc> {
+    context.inputs()[from..].iter().map(|view| *view.desc()).collect()
 }
 
 /// The memory of these tensors, if each begins where the one before it ends.
@@ -317,7 +316,7 @@ impl Kernel for StreamCommunication {
 
     fn start(&self, context: &KernelContext<'_>, outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let inputs = (0..context.inputs().len()).map(|index| outputs.input(context, index).read_bytes());
-        let request = self.0.request(&descs(context))?;
+        let request = self.0.request(&descs(context, 0))?;
         let shares_memory = || {
             let place = |view: &View| (view.data(), view.bytes());
             let shares = |input: &View| outputs.views().iter().any(|output| overlaps(place(output), place(input)));
@@ -380,7 +379,7 @@ impl Kernel for BeginCommunication {
     }
 
     fn compute(&self, context: &KernelContext<'_>, mut outputs: Outputs<'_>) -> Result<()> {
-        let request = self.0.request(&descs(context))?;
+        let request = self.0.request(&descs(context, 0))?;
         let inputs = (0..context.inputs().len()).map(|index| context.input(index).read_bytes());
         let (values, do_tensors_stay) = (context.values(), self.0.comm.options().do_tensors_stay);
         let lent = |views: &[View]| {

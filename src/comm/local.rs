@@ -11,7 +11,6 @@ use super::transport::{
 };
 use crate::abi::{weir_comm_flags as Flag, weir_comm_op_value as Op};
 use crate::base::{Code, Error, Result, dtype};
-use crate::sync::progress;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -47,8 +46,6 @@ struct FabricState {
     rounds: BTreeMap<u64, Vec<Option<Posted>>>,
     outcomes: Vec<TokenState>,
     free: Vec<usize>,
-    /// Operations that have ended.
-    ended: u64,
     control: Vec<VecDeque<(usize, Message)>>,
     /// Ranks that have given up or are gone.
     gone: Vec<bool>,
@@ -94,7 +91,6 @@ impl Fabric {
             rounds: BTreeMap::new(),
             outcomes: Vec::new(),
             free: Vec::new(),
-            ended: 0,
             control: vec![VecDeque::new(); size],
             gone: vec![false; size],
             left: vec![false; size],
@@ -172,7 +168,6 @@ impl FabricState {
 
     fn end(&mut self, token: usize, outcome: Result<(), TransportFailure>) {
         self.outcomes[token] = TokenState::Over(outcome);
-        self.ended += 1;
     }
 
     /// The bytes go from a send to its receive.
@@ -351,7 +346,6 @@ impl LocalTransport {
             name: "local".to_owned(),
             has_control: true,
             can_recover: true,
-            tells: true,
         };
         LocalTransport { fabric: Arc::clone(fabric), rank, info }
     }
@@ -368,15 +362,7 @@ impl Transport for LocalTransport {
     }
 
     fn start(&self, operation: &CommOperation) -> Result<Token, TransportFailure> {
-        let (posted, has_ended) = {
-            let mut state = self.fabric.lock();
-            let before = state.ended;
-            (state.post(self.rank, operation).map(Token), state.ended != before)
-        };
-        if has_ended {
-            progress::has_news();
-        }
-        posted
+        self.fabric.lock().post(self.rank, operation).map(Token)
     }
 
     fn test(&self, token: Token) -> Result<bool, TransportFailure> {
@@ -392,7 +378,6 @@ impl Transport for LocalTransport {
     fn control_send(&self, peer: usize, message: &Message) -> Result<(), TransportFailure> {
         const { assert!(MESSAGE_BYTES == 64) };
         self.fabric.lock().control[peer].push_back((self.rank, *message));
-        progress::has_news();
         Ok(())
     }
 
@@ -402,7 +387,6 @@ impl Transport for LocalTransport {
 
     fn abort(&self) {
         self.fabric.lock().leave(self.rank);
-        progress::has_news();
     }
 
     fn duplicate(&self) -> Result<Arc<dyn Transport>> {
@@ -425,6 +409,5 @@ impl Drop for LocalTransport {
         state.left[self.rank] = true;
         drop(state);
         self.fabric.met.notify_all();
-        progress::has_news();
     }
 }

@@ -1,10 +1,8 @@
 //! A communicator's settings and figures.
 #![forbid(unsafe_code)]
 
-use crate::sync::progress::Pace;
-
 /// How a communicator is used.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct CommOptions {
     pub name: String,
     pub has_thread: bool,
@@ -13,21 +11,6 @@ pub struct CommOptions {
     pub do_tensors_stay: bool,
     /// 0 = none.
     pub limit_ns: u64,
-    /// Of a thread that waits for other ranks.
-    pub pace: Pace,
-}
-
-impl Default for CommOptions {
-    fn default() -> CommOptions {
-        CommOptions {
-            name: String::new(),
-            has_thread: false,
-            is_checked: false,
-            do_tensors_stay: false,
-            limit_ns: 0,
-            pace: Pace::DEFAULT,
-        }
-    }
 }
 
 /// Figures for the host.

@@ -25,7 +25,6 @@ use crate::kernel::{Completion, IssuedFor, KernelContext, LateFailure, Outputs, 
 use crate::memory::{MemoryBlock, View};
 use crate::sync::{Mutex, OnceLock};
 use crate::trace::KeptTraces;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,8 +81,6 @@ pub struct Request {
     pub label: String,
     procedure: Procedure,
     fate: Mutex<Fate>,
-    /// Whether it is of a trace.
-    is_traced: AtomicBool,
     /// Behind an operation on a device.
     event: OnceLock<Arc<dyn DeviceEvent>>,
     home: Weak<SpareRequests>,
@@ -98,23 +95,16 @@ impl Request {
         let (values, completion, stop, stream, traces, node) = (None, None, None, None, None, None);
         let fate = Fate { stage: Stage::Idle, values, result: Ok(()), completion, stop, stream, traces, node, run: 0 };
         let (fate, event) = (Mutex::new(fate), OnceLock::new());
-        Arc::new(Request {
-            wanted,
-            label,
-            procedure,
-            fate,
-            is_traced: AtomicBool::new(false),
-            event,
-            home: Arc::downgrade(home),
-        })
+        Arc::new(Request { wanted, label, procedure, fate, event, home: Arc::downgrade(home) })
     }
 
     /// The node that it is of this time.
     pub fn set_node(&self, node: Option<&Arc<CommNode>>) {
-        let mut fate = self.fate.lock();
-        if fate.node.as_ref().map(Arc::as_ptr) != node.map(Arc::as_ptr) {
-            fate.node = node.cloned();
-        }
+        self.fate.lock().node = node.cloned();
+    }
+
+    pub fn set_run(&self, run: u64) {
+        self.fate.lock().run = run;
     }
 
     /// The parts of a check: a digest that is the same where the operations belong together, and the text.
@@ -185,21 +175,15 @@ impl Request {
         Ok(())
     }
 
-    /// From here on the driver has it, for the run with this number.
-    pub fn open(&self, run: u64) -> Result<()> {
+    /// From here on the driver has it.
+    pub fn open(&self) -> Result<()> {
         let mut fate = self.fate.lock();
         if fate.stage != Stage::Filled {
             return Err(misused(fate.stage));
         }
-        self.opened(&mut fate, run);
-        Ok(())
-    }
-
-    fn opened(&self, fate: &mut Fate, run: u64) {
-        (fate.stage, fate.result, fate.run) = (Stage::Open, Ok(()), run);
+        (fate.stage, fate.result) = (Stage::Open, Ok(()));
         fate.traces = KeptTraces::of_thread();
-        // ORDERING: Relaxed; the driver gets the request behind this, through its own lock.
-        self.is_traced.store(fate.traces.is_some(), Relaxed);
+        Ok(())
     }
 
     /// For an operation on a device: the event behind it.
@@ -216,12 +200,13 @@ impl Request {
     }
 
     /// The device has it, and the event behind it; from here on the driver has it, too.
-    pub fn open_on_device(&self, issued_for: IssuedFor<'_>, run: u64) -> Result<()> {
+    pub fn open_on_device(&self, issued_for: IssuedFor<'_>) -> Result<()> {
         let mut fate = self.fate.lock();
         if fate.stage != Stage::Idle {
             return Err(misused(fate.stage));
         }
-        self.opened(&mut fate, run);
+        (fate.stage, fate.result) = (Stage::Open, Ok(()));
+        fate.traces = KeptTraces::of_thread();
         (fate.stop, fate.stream) = match issued_for {
             IssuedFor::Run(_, stop) => (stop.cloned(), None),
             IssuedFor::Stream(stream) => (None, Some(Arc::downgrade(stream))),
@@ -251,14 +236,11 @@ impl Request {
 
     /// The traces that it is of, once.
     pub fn take_traces(&self) -> Option<KeptTraces> {
-        if self.is_traced.load(Relaxed) { self.fate.lock().traces.take() } else { None }
+        self.fate.lock().traces.take()
     }
 
     /// This rank's part when the operations of a phase are over.
     pub fn conclude(&self, phase: &Phase) -> Result<()> {
-        if phase.copies.is_empty() && phase.fold.is_none() {
-            return Ok(());
-        }
         let fate = self.fate.lock();
         if fate.stage != Stage::Open {
             return Err(misused(fate.stage));

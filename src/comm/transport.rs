@@ -59,9 +59,6 @@ pub struct TransportInfo {
     /// Whether ranks can tell one another what became of their runs.
     pub has_control: bool,
     pub can_recover: bool,
-    /// Whoever moves an operation of this rank, or sends it a message, says so (`progress::has_news`): it need not be
-    /// asked.
-    pub tells: bool,
 }
 
 impl TransportInfo {

@@ -20,7 +20,6 @@ use crate::kernel::Kernel;
 use crate::memory::heap;
 use crate::ops::check::flags;
 use crate::sync::ambient;
-use crate::sync::progress::Pace;
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -46,33 +45,7 @@ unsafe fn read_options(options: *const weir_comm_options) -> Result<CommOptions>
         is_checked: bits & CHECKED != 0,
         do_tensors_stay: bits & TENSORS_STAY != 0,
         limit_ns: options.limit_ns,
-        pace: pace(&options)?,
     })
-}
-
-/// How a thread that waits for other ranks naps.
-fn pace(options: &weir_comm_options) -> Result<Pace> {
-    const MOST_WITH_LIMIT_NS: u64 = 50_000_000;
-    if options.nap_percent > 100 {
-        return Err(Error::out_of_range(format!("options->nap_percent is {}, expected 0 to 100", options.nap_percent)));
-    }
-    if options.reserved != 0 {
-        return Err(Error::invalid(format!("options->reserved is {}, expected 0", options.reserved)));
-    }
-    if options.limit_ns > 0 && options.longest_nap_ns > MOST_WITH_LIMIT_NS {
-        return Err(Error::out_of_range(format!(
-            "options->longest_nap_ns is {}, expected at most {MOST_WITH_LIMIT_NS} with limit_ns",
-            options.longest_nap_ns
-        )));
-    }
-    let mut pace = Pace::DEFAULT;
-    if options.nap_percent > 0 {
-        (pace.permille, pace.late_permille) = (options.nap_percent * 10, options.nap_percent * 10);
-    }
-    if options.longest_nap_ns > 0 {
-        pace.longest_ns = options.longest_nap_ns;
-    }
-    Ok(pace)
 }
 
 /// Creates a communicator over a transport of the host's. Each rank creates one; the call itself does not communicate.

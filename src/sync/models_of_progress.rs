@@ -4,7 +4,7 @@ use super::atomic::AtomicU32;
 use super::atomic::Ordering::*;
 use super::lock::Word;
 use super::models::{Futex, ModelEventCount};
-use super::progress::{hand_over, most_to_nudge, open, take_over, tell};
+use super::progress::{hand_over, most_to_nudge, open, take_over};
 use loom::thread;
 use std::mem::ManuallyDrop;
 // The panic of a failing model unwinds through these values, so they must not be loom's.
@@ -21,10 +21,6 @@ enum Twin {
     LooksFirst,
     /// A poller does not go to the front of the list.
     StaysBehind,
-    /// A poller reads the news behind its poll.
-    HearsLate,
-    /// A source that is told of is told of first.
-    TellsFirst,
 }
 
 const IDLE: u32 = 0;
@@ -34,10 +30,6 @@ const OVER: u32 = 2;
 struct ModelProgress {
     open: Futex,
     has_poller: Futex,
-    news: Futex,
-    sleepers: Futex,
-    /// 1 once the open source has moved, which the next poll finds; from the beginning, unless it is told of.
-    moved: AtomicU32,
     /// The waiting threads. loom switches threads at its own lock; the list itself is touched under it alone.
     lock: ManuallyDrop<loom::sync::Mutex<()>>,
     list: std::sync::Mutex<Vec<Arc<ModelEventCount>>>,
@@ -52,9 +44,6 @@ impl ModelProgress {
         Arc::new(ModelProgress {
             open: Futex::new(),
             has_poller: Futex::new(),
-            news: Futex::new(),
-            sleepers: Futex::new(),
-            moved: AtomicU32::new(1),
             lock: ManuallyDrop::new(loom::sync::Mutex::new(())),
             list: std::sync::Mutex::default(),
             source: AtomicU32::new(IDLE),
@@ -64,10 +53,6 @@ impl ModelProgress {
     }
 
     fn nudge(&self) {
-        tell(&self.news, &self.sleepers, || self.nudge_listed());
-    }
-
-    fn nudge_listed(&self) {
         let held = self.lock.lock().unwrap();
         let all = self.list.lock().unwrap().clone();
         all.iter().take(most_to_nudge(&self.has_poller)).for_each(|events| events.advance(0));
@@ -92,27 +77,11 @@ impl ModelProgress {
         }
     }
 
-    /// An open source moves, and says so.
-    fn moves(&self) {
-        if self.twin == Twin::TellsFirst {
-            self.nudge();
-        }
-        self.moved.store(1, Release);
-        if self.twin != Twin::TellsFirst {
-            self.nudge();
-        }
-    }
-
-    /// False if there is nothing to find yet.
-    fn poll(&self) -> bool {
-        if self.moved.load(Acquire) == 0 {
-            return false;
-        }
+    fn poll(&self) {
         if self.source.compare_exchange(OPEN, OVER, AcqRel, Acquire).is_ok() {
             self.open.fetch_add(u32::MAX, SeqCst);
             self.waits.advance(1);
         }
-        true
     }
 
     fn sleep(&self, events: &ModelEventCount, look: &dyn Fn() -> bool) {
@@ -133,7 +102,6 @@ impl ModelProgress {
 
     fn wait_for(&self, events: &Arc<ModelEventCount>, target: u64) {
         self.change_list(|list| list.push(Arc::clone(events)));
-        self.sleepers.fetch_add(1, SeqCst);
         let mut is_poller = false;
         let is_over = || events.reached() >= target;
         while !is_over() {
@@ -154,16 +122,8 @@ impl ModelProgress {
                 self.sleep(events, &|| is_over() || self.has_poller.load(SeqCst) == 0);
                 continue;
             }
-            let mut seen = self.news.load(SeqCst);
-            let found = self.poll();
-            if self.twin == Twin::HearsLate {
-                seen = self.news.load(SeqCst);
-            }
-            if !found {
-                self.sleep(events, &|| is_over() || self.news.load(SeqCst) != seen);
-            }
+            self.poll();
         }
-        self.sleepers.fetch_add(u32::MAX, SeqCst);
         self.change_list(|list| list.retain(|other| !Arc::ptr_eq(other, events)));
         if is_poller {
             match self.twin {
@@ -234,23 +194,6 @@ fn opens_again(twin: Twin) {
     });
 }
 
-/// The poller sleeps beside an open source, which moves, and is told of.
-fn moves_beside_a_sleep(twin: Twin) {
-    model(move || {
-        let progress = ModelProgress::new(twin);
-        progress.moved.store(0, Release);
-        progress.source.store(OPEN, Release);
-        open(&progress.open, || ());
-        let waiter = thread::spawn({
-            let progress = Arc::clone(&progress);
-            move || progress.wait(&progress.waits)
-        });
-        progress.moves();
-        waiter.join().unwrap();
-        assert_eq!(progress.source.load(Acquire), OVER);
-    });
-}
-
 /// Two threads wait, one of them for something else, which comes at any time; the source opens.
 #[test]
 fn models_progress_two_wait() {
@@ -281,23 +224,6 @@ fn models_progress_poller_leaves() {
 #[test]
 fn models_progress_opens_again() {
     opens_again(Twin::None);
-}
-
-#[test]
-fn models_progress_moves_beside_a_sleep() {
-    moves_beside_a_sleep(Twin::None);
-}
-
-#[test]
-#[should_panic(expected = "deadlock")]
-fn models_broken_progress_poller_hears_late() {
-    moves_beside_a_sleep(Twin::HearsLate);
-}
-
-#[test]
-#[should_panic(expected = "deadlock")]
-fn models_broken_progress_source_tells_first() {
-    moves_beside_a_sleep(Twin::TellsFirst);
 }
 
 #[test]

@@ -10,10 +10,6 @@
 //!
 //! A thread that waits for a device, which cannot be nudged there, asks now and then (`Asker`).
 //!
-//! Between two polls that moved nothing the poller naps, as long as the most eager of the open sources has it (`Pace`).
-//! A source that is told by whoever moves it has no pace: it nudges. While all open ones are such, the poller sleeps
-//! until then. `NEWS` counts nudges, so that one that comes between a poll and the nap behind it ends the nap.
-//!
 //! No wake is lost: a source that opens raises `OPEN`, and then nudges under the list's lock; a thread enters the list,
 //! then registers with its event count, then looks at `OPEN`, and sleeps while nothing nudges it. A thread becomes the
 //! poller, goes to the front under that lock, and then polls: a source that has found another one there has opened
@@ -36,59 +32,21 @@ const LARGE_NS: u64 = 100_000;
 const WORKED_NS: u64 = 15_000;
 /// Then it naps, each time for a part of what it has waited for: the longer that is, the less a late look adds to it.
 /// Another rank that asks how far this one has come gets its answer behind a nap.
-const NAP_PERMILLE: u32 = 62;
+const NAP_PART: u64 = 16;
 const LATE_NS: u64 = 10_000_000;
-const LATE_NAP_PERMILLE: u32 = 125;
+const LATE_NAP_PART: u64 = 8;
 const SHORTEST_NAP_NS: u64 = 20_000;
 const LONGEST_NAP_NS: u64 = 30_000_000;
 /// A thread that cannot be nudged asks at least so often.
 const LONGEST_DEAF_NS: u64 = 10_000_000;
 
-/// How long a poller naps: for so many thousandths of what it has waited for, up to `LATE_NS` and from then on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
-    pub permille: u32,
-    pub late_permille: u32,
-    pub longest_ns: u64,
-}
-
-impl Pace {
-    /// A look that comes late adds a sixteenth to a short wait, and an eighth to a long one.
-    pub const DEFAULT: Pace =
-        Pace { permille: NAP_PERMILLE, late_permille: LATE_NAP_PERMILLE, longest_ns: LONGEST_NAP_NS };
-
-    /// Naps that are short enough for both.
-    fn and(self, other: Pace) -> Pace {
-        Pace {
-            permille: self.permille.min(other.permille),
-            late_permille: self.late_permille.min(other.late_permille),
-            longest_ns: self.longest_ns.min(other.longest_ns),
-        }
-    }
-
-    /// How long a thread naps that has waited so long without news; `None`: it yields.
-    pub fn nap_ns(self, passed_ns: u64) -> Option<u64> {
-        (passed_ns >= YIELD_NS).then(|| self.part_of(passed_ns))
-    }
-
-    fn part_of(self, passed_ns: u64) -> u64 {
-        let permille = if passed_ns < LATE_NS { self.permille } else { self.late_permille };
-        let nap_ns = passed_ns.saturating_mul(u64::from(permille)) / 1000;
-        nap_ns.clamp(SHORTEST_NAP_NS, self.longest_ns.max(SHORTEST_NAP_NS))
-    }
-}
-
 /// Something that must be asked to move.
 pub trait Progress: Send + Sync {
     /// Moves what is open; whether anything came of it. Never blocks; a thread that finds another one here returns.
-    /// `is_last`: the thread sleeps then until it is told of something; so another one that is here looks once more.
-    fn poll(&self, is_last: bool) -> bool;
+    fn poll(&self) -> bool;
 
     /// How long what is open may take by itself: while another process moves a large message, a nap would be longer.
     fn expected_ns(&self) -> u64;
-
-    /// How often it must be asked; `None` if nothing is open, or if whoever moves it says so by `has_news`.
-    fn pace(&self) -> Option<Pace>;
 
     /// When it must be asked again at the latest, on the library's clock. What makes it earlier is `has_news`.
     fn due_ns(&self) -> u64 {
@@ -118,10 +76,6 @@ static REGISTRY: Global<Registry> = Global::new(|| Registry { sources: Vec::new(
 static SOURCES: AtomicU32 = AtomicU32::new(0);
 static OPEN: AtomicU32 = AtomicU32::new(0);
 static OF_ONE_THREAD: AtomicU32 = AtomicU32::new(0);
-/// Threads on the list.
-static SLEEPERS: AtomicU32 = AtomicU32::new(0);
-/// Nudges so far; a nap ends when it changes. Wraps.
-static NEWS: AtomicU32 = AtomicU32::new(0);
 /// 1 while a thread polls.
 static HAS_POLLER: AtomicU32 = AtomicU32::new(0);
 
@@ -130,16 +84,6 @@ static HAS_POLLER: AtomicU32 = AtomicU32::new(0);
 pub(super) fn open(open: &impl Word, nudge: impl FnOnce()) {
     open.fetch_add(1, SeqCst);
     nudge();
-}
-
-/// Something has moved, or opened, or may end. `nudge` is for those on the list, if there are any. ORDERING: SeqCst; a
-/// poller reads the news before a poll, and again when it has registered for its nap, and a thread that enters the list
-/// from here on looks at what has changed behind that.
-pub(super) fn tell(news: &impl Word, sleepers: &impl Word, nudge: impl FnOnce()) {
-    news.fetch_add(1, SeqCst);
-    if sleepers.fetch_add(0, SeqCst) > 0 {
-        nudge();
-    }
 }
 
 /// Whether the calling thread is the poller from here on.
@@ -206,7 +150,7 @@ impl Drop for Registered {
 
 /// This process is a child, where nothing is registered. Called where there is one thread.
 pub fn begin_anew() {
-    for count in [&SOURCES, &OPEN, &OF_ONE_THREAD, &SLEEPERS, &NEWS, &HAS_POLLER] {
+    for count in [&SOURCES, &OPEN, &OF_ONE_THREAD, &HAS_POLLER] {
         count.store(0, Relaxed);
     }
 }
@@ -218,8 +162,8 @@ pub fn is_used() -> bool {
     SOURCES.load(Relaxed) > 0
 }
 
-/// Something that is open may be given up, or has moved: those that poll look now.
-pub fn has_news() {
+/// Something that is open may be given up: those that poll look now.
+pub fn may_end() {
     if OPEN.load(Relaxed) > 0 {
         nudge_sleepers();
     }
@@ -227,10 +171,6 @@ pub fn has_news() {
 
 /// Nudges the poller; without one, and where each thread polls, all.
 fn nudge_sleepers() {
-    tell(&NEWS, &SLEEPERS, nudge_listed);
-}
-
-fn nudge_listed() {
     let registry = REGISTRY.lock();
     // ORDERING: Relaxed for the sources of one thread: one that opens was registered before, and counts.
     let most = if OF_ONE_THREAD.load(Relaxed) > 0 { usize::MAX } else { most_to_nudge(&HAS_POLLER) };
@@ -245,28 +185,16 @@ struct Polled {
     has_moved: bool,
     expected_ns: u64,
     due_ns: u64,
-    pace: Option<Pace>,
 }
 
-impl Polled {
-    /// How long a thread naps that has waited so long without news, `u64::MAX` until it is nudged; `None`: it yields.
-    fn nap_ns(&self, passed_ns: u64) -> Option<u64> {
-        let naps = passed_ns >= YIELD_NS + self.expected_ns;
-        naps.then(|| self.pace.map_or(u64::MAX, |pace| pace.part_of(passed_ns)))
-    }
-}
-
-/// Polls all sources, whatever the first one says; `is_last` as of `Progress::poll`.
-fn poll(is_last: bool) -> Polled {
+/// Polls all sources, whatever the first one says.
+fn poll() -> Polled {
     let sources: SmallVec<[Arc<dyn Progress>; 8]> = REGISTRY.lock().sources.iter().filter_map(Weak::upgrade).collect();
-    let mut polled = Polled { has_moved: false, expected_ns: 0, due_ns: u64::MAX, pace: None };
+    let mut polled = Polled { has_moved: false, expected_ns: 0, due_ns: u64::MAX };
     for source in sources {
-        polled.has_moved |= source.poll(is_last);
+        polled.has_moved |= source.poll();
         polled.expected_ns = polled.expected_ns.max(source.expected_ns());
         polled.due_ns = polled.due_ns.min(source.due_ns());
-        if let Some(pace) = source.pace() {
-            polled.pace = Some(polled.pace.map_or(pace, |other| other.and(pace)));
-        }
     }
     polled
 }
@@ -284,7 +212,6 @@ impl Entry {
             unsafe { std::mem::transmute::<*const (dyn Sleeper + 'a), *const (dyn Sleeper + 'static)>(sleeper) };
         let address = SleeperAddress(sleeper);
         REGISTRY.lock().sleepers.push(address);
-        SLEEPERS.fetch_add(1, SeqCst);
         Entry { address, is_poller: false }
     }
 
@@ -311,13 +238,19 @@ impl Drop for Entry {
             let mut registry = REGISTRY.lock();
             if let Some(at) = self.place(&registry) {
                 registry.sleepers.swap_remove(at);
-                SLEEPERS.fetch_sub(1, SeqCst);
             }
         }
         if self.is_poller {
             hand_over(&HAS_POLLER, &OPEN, nudge_sleepers);
         }
     }
+}
+
+/// How long a thread naps that has waited so long without news; `None`: it yields.
+pub fn nap_ns(passed_ns: u64, expected_ns: u64) -> Option<u64> {
+    let naps = passed_ns >= YIELD_NS + expected_ns;
+    let part = if passed_ns < LATE_NS { NAP_PART } else { LATE_NAP_PART };
+    naps.then(|| (passed_ns / part).clamp(SHORTEST_NAP_NS, LONGEST_NAP_NS))
 }
 
 /// A thread that waits elsewhere, and asks in between: for a device.
@@ -336,12 +269,12 @@ impl Asker {
             self.since = now_ns();
             return LONGEST_DEAF_NS;
         }
-        let polled = poll(false);
+        let polled = poll();
         let now = now_ns();
         if polled.has_moved {
             self.since = now;
         }
-        let nap = polled.nap_ns(now - self.since).unwrap_or(SPIN_NS);
+        let nap = nap_ns(now - self.since, polled.expected_ns).unwrap_or(SPIN_NS);
         nap.min(LONGEST_DEAF_NS).min(polled.due_ns.saturating_sub(now).max(SPIN_NS))
     }
 }
@@ -355,12 +288,12 @@ pub fn wait(
     deadline: Deadline,
 ) -> bool {
     let mut entry = Entry::new(sleeper);
-    let (mut since, mut is_cold, mut is_last, mut seen) = (now_ns(), false, false, NEWS.load(SeqCst));
+    let (mut since, mut is_cold) = (now_ns(), false);
     loop {
         if is_over() {
             // The thread that ended this wait may have left an end to a source of this one: it is told before.
             if OF_ONE_THREAD.load(Relaxed) > 0 && OPEN.load(SeqCst) > 0 {
-                poll(false);
+                poll();
             }
             return true;
         }
@@ -378,28 +311,24 @@ pub fn wait(
             continue;
         }
         let asked = now_ns();
-        let last = std::mem::replace(&mut seen, NEWS.load(SeqCst));
-        let polled = poll(is_last);
+        let Polled { has_moved, expected_ns, due_ns } = poll();
         let now = now_ns();
         let took = now - asked;
         // Behind a nap a poll takes long by itself: the next one tells.
-        let has_worked = !is_cold && polled.expected_ns >= LARGE_NS && took > WORKED_NS;
-        // What has begun meanwhile may be quick, however long another operation has been waited for.
-        if polled.has_moved || has_worked || seen != last {
-            (since, is_last) = (now, false);
+        let has_worked = !is_cold && expected_ns >= LARGE_NS && took > WORKED_NS;
+        if has_moved || has_worked {
+            since = now;
             continue;
         }
         if std::mem::replace(&mut is_cold, false) {
             continue;
         }
         let passed = now - since;
-        match polled.nap_ns(passed) {
-            Some(u64::MAX) if !is_last => is_last = true,
+        match nap_ns(passed, expected_ns) {
             Some(nap) => {
-                let until = now.saturating_add(nap).min(polled.due_ns.max(now + SHORTEST_NAP_NS));
-                let until = if until == u64::MAX { Deadline::NEVER } else { Deadline::at(until) };
-                sleep(&|| is_over() || NEWS.load(SeqCst) != seen, deadline.earlier(until));
-                (is_cold, is_last) = (true, false);
+                let until = now.saturating_add(nap).min(due_ns.max(now + SHORTEST_NAP_NS));
+                sleep(is_over, deadline.earlier(Deadline::at(until)));
+                is_cold = true;
             }
             None if passed < SPIN_NS => std::hint::spin_loop(),
             None => std::thread::yield_now(),
@@ -420,7 +349,7 @@ mod tests {
     }
 
     impl Progress for Impatient {
-        fn poll(&self, _is_last: bool) -> bool {
+        fn poll(&self) -> bool {
             self.due_ns.store(now_ns() + 50_000, Relaxed);
             false
         }
@@ -431,10 +360,6 @@ mod tests {
 
         fn due_ns(&self) -> u64 {
             self.due_ns.load(Relaxed)
-        }
-
-        fn pace(&self) -> Option<Pace> {
-            Some(Pace::DEFAULT)
         }
     }
 

@@ -417,7 +417,7 @@ impl RunState {
     pub(in crate::graph) fn stop_because(&self, cause: Option<&Error>) {
         self.stop.set_because(cause);
         self.calls.stop(cause);
-        progress::has_news();
+        progress::may_end();
     }
 
     /// The run is one inside of a node of the run with this number, over its values.
