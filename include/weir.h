@@ -1721,7 +1721,7 @@ typedef struct weir_kernel_options {
    *
    * eltwise: alpha, beta. slice: begin, end, step. pad: before, after, value. reshape: dims. reduce: axes,
    * num_axes of them. cumsum: axis. topk: k, axis. one_hot: depth. resize: sizes, scales. nms: most_boxes,
-   * most_overlap, least_score.
+   * most_overlap, least_score. tile: counts.
    */
   const char *settings;
 } weir_kernel_options;

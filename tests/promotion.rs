@@ -1,6 +1,6 @@
-//! What runs learn of costs. Walks that turn out long are gone on with by several threads, wherever in the plan a node
-//! has become dear; nodes of branches that no run has taken are within reach of all; and what leads to a long wait for
-//! work that is done elsewhere comes first.
+//! Runs learn costs. Walks that turn out long are gone on with by several threads, wherever in the plan a node has
+//! become dear; nodes of branches that no run has taken are within reach of all; and nodes that lead to a long wait for
+//! work elsewhere come first.
 
 #[path = "kit/mod.rs"]
 mod kit;
@@ -229,7 +229,7 @@ fn sent(builder: &mut Builder, x: ValueId, number: i32, wait: Duration, begun: &
 }
 
 #[test]
-fn what_feeds_a_long_wait_comes_first() {
+fn nodes_that_feed_a_long_wait_come_first() {
     let begun = Arc::new(Mutex::new(Vec::new()));
     for longest in 0..3 {
         let (mut builder, x) = Builder::of("sent", 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What a failed run, a failed copy between two devices, or a trace has left on a device: it is kept until the device is
+ * The rest of a failed run, of a failed copy between devices, or of a trace on a device: it is kept until the device is
  * done with it, whatever has become of the program or the stream, and it goes then.
  */
 

@@ -106,7 +106,7 @@ static void test_texts_of_failures(weir_engine *engine) {
     weir_stream_release(stream);
 }
 
-/* What is to be kept has no room; what is only read needs none. */
+/* There is no room for a text that is kept; one that is only read needs none. */
 static void test_bytes(weir_engine *engine) {
     weir_engine_attr *attr = NULL;
     weir_graph *graph = make_graph("values");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What parts of programs in docs/ use and do not declare. DOC_<page> is defined for the parts of a page.
+ * The names that parts of programs in docs/ use and do not declare. DOC_<page> is defined for the parts of a page.
  */
 
 #ifndef WEIR_CTESTS_DOC_BLOCKS_H

@@ -36,7 +36,8 @@ pub(super) struct Staged {
     source: Ref<Tensor>,
     target: Ref<Tensor>,
     memory: AlignedBuffer,
-    /// The engine of the two that the stream is not of; a stream of it, and the name of that; an event behind each half.
+    /// The engine of the two that the stream is not of; a stream of it, and the name of that; an event behind each
+    /// half.
     other: Ref<Engine>,
     name: String,
     aside: Box<dyn DeviceStream>,

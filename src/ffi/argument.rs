@@ -81,7 +81,7 @@ pub(super) unsafe fn string<'a>(text: *const c_char, argument: &str) -> Result<&
     }
 }
 
-/// A text of a failure. What is too much of it is cut.
+/// A text of a failure, cut where it is too long.
 ///
 /// # Safety
 /// As `string`.

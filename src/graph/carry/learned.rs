@@ -192,7 +192,7 @@ impl Learned {
 
     /// Recomputes `worth`, `ranks` and the sums from `costs`. Edges go up, so one pass from the end suffices. Loops
     /// with several iterations at once need a second one, in which a node that feeds the next iteration has that behind
-    /// it, as the first pass has found it. What is done elsewhere counts in `ranks` alone: no thread can save it.
+    /// it, as the first pass has found it. The time of work elsewhere counts in `ranks` alone: no thread can save it.
     /// Allocates nothing.
     pub fn weigh(&self, plan: &Plan) {
         self.spread(plan);
@@ -301,7 +301,8 @@ impl Learned {
         self.new[node as usize].load(Relaxed)
     }
 
-    /// A call of a node took so long until it was complete. A thread that was late to see it counts by half.
+    /// A call took so long until it was complete. A smaller time counts at once, a larger one by half, as costs do: the
+    /// thread that completes it may have been held up.
     pub fn took_elsewhere(&self, call: u32, ns: u64) {
         let (known, ns) = (&self.elsewhere[call as usize], u32::try_from(ns).unwrap_or(u32::MAX));
         let old = known.load(Relaxed);

@@ -62,7 +62,7 @@ impl Builtin<Norm> {
         let by = if self.op == Op::WEIR_NORM_RMS { RowStatistic::Squares } else { RowStatistic::Variance };
         let span = Span { items: x.len() / len, cost_ns: row_ns(len, self.isa), ..Span::default() };
         context.parallel_into(&span, outputs.only().shards(len), |out, claim| {
-            // What an end is applied to is in a near cache.
+            // Small blocks, so that an end finds them in a near cache.
             let block = if end.is_some() { len * (BLOCK / len).max(1) } else { out.len().max(1) };
             for (number, out) in out.chunks_mut(block).enumerate() {
                 let begin = claim.begin() * len + number * block;

@@ -1,9 +1,10 @@
 //! A running piece of a product: some tiles of C, block by block.
 //!
 //! The way in which B reaches the micro-kernels depends on the rows of the piece and on B itself; the bits do not, see
-//! `gemm`. A very small number of rows reads B in place in long runs (`thin`), once; so do the tiles of a B that is in
-//! a near cache, or is used by no more than one tile's rows. Otherwise the first tiles copy B into panels while they
-//! read it, or it is packed before, if it is transposed or gathered.
+//! `gemm`. A very small number of rows reads B in place in long runs (`thin`), once; so do the tiles of a B that is
+//! used by no more than one tile's rows. Wide tiles read each B in place that is in some cache, narrow ones one that is
+//! aligned and in a near cache. Otherwise the first tiles copy B into panels while they read it, or it is packed
+//! before, if it is transposed or gathered.
 //!
 //! A thread that takes pieces from its home range gets one part of a block of columns after the other. If the panels of
 //! all K blocks fit, they stay in the slot's memory with a note of their owner, and the next piece finds them there.

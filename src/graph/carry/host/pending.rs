@@ -365,7 +365,8 @@ impl Caller for RunState {
     fn ended(&self, index: u32, result: Result<()>) {
         let NodeCall { context, began_ns, .. } = &self.calls.list[index as usize];
         let began_ns = began_ns.load(Relaxed);
-        if began_ns != 0 {
+        // A round that leaves a rest is a part of the time.
+        if began_ns != 0 && !self.is_under_way(index) {
             self.learned().took_elsewhere(index, now_ns().saturating_sub(began_ns));
         }
         let failure = context.take_failure();

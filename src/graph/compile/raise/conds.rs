@@ -1,10 +1,10 @@
 //! Switches and merges of one predicate become a cond, in a graph that had frames.
 //!
-//! Such a cond is what lies behind the switches of one predicate, up to merges of its two sides. It is raised if
-//! everything in it is on one side, leaves by these merges alone, and takes nothing that can be absent, and if what the
-//! merges take is there whenever its side is, in spite of switches inside: then it is there when the predicate is, as a
-//! cond would be. The outermost ones go first, those inside of them are raised in their branches. All other nodes stay as
-//! they are, and mean the same.
+//! Such a cond is all that lies behind the switches of one predicate, up to merges of its two sides. It is raised if
+//! everything in it is on one side, leaves by these merges alone, and takes nothing that can be absent. And each merge
+//! takes values that are there whenever their side is, in spite of switches inside: then its result is there when the
+//! predicate is, as a cond's would be. The outermost ones go first, those inside of them are raised in their branches.
+//! All other nodes stay as they are, and mean the same.
 
 use super::assemble::{Assembly, ValueOrigin};
 use super::frames::is_constant;
