@@ -41,6 +41,7 @@ typedef struct objects {
     weir_run *run;
     weir_trace *trace;
     weir_comm *comm;
+    weir_call *call;
     weir_stream *asynchronous; /* a second stream, for runs */
     const weir_engine_attr *lent_engine_attr;
     const weir_stream_attr *lent_stream_attr;

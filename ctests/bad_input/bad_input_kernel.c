@@ -145,10 +145,35 @@ static void rows_of_enqueue(void) {
     weir_tensor_release(result);
 }
 
+static void rows_of_calls(void) {
+    weir_tensor *in = good.tensor, *missing = NULL;
+    weir_tensor *result = make_tensor(good.engine, vector_desc(4));
+
+    ROW(weir_call_create, (NULL, good.kernel, &in, 1, &result, 1, NEW(call)), INVALID, "stream is NULL");
+    ROW(weir_call_create, (good.stream, NULL, &in, 1, &result, 1, NEW(call)), INVALID, "kernel is NULL");
+    ROW(weir_call_create, (good.stream, good.kernel, &in, 1, &result, 1, NULL), INVALID, "out_call is NULL");
+    ROW(weir_call_create, (WRONG(kernel), good.kernel, &in, 1, &result, 1, NEW(call)),
+        INVALID, "stream: expected a stream, got a kernel");
+    ROW(weir_call_create, (good.stream, good.kernel, NULL, 1, &result, 1, NEW(call)),
+        INVALID, "inputs is NULL, but its length is 1");
+    ROW(weir_call_create, (good.stream, good.kernel, &in, 1, NULL, 1, NEW(call)),
+        INVALID, "outputs is NULL, but its length is 1");
+    ROW(weir_call_create, (good.stream, good.kernel, &missing, 1, &result, 1, NEW(call)), INVALID, "inputs[0] is NULL");
+    ROW(weir_call_create, (good.stream, good.kernel, &in, SIZE_MAX, &result, 1, NEW(call)), RANGE, "inputs");
+    ROW(weir_call_create, (good.stream, good.kernel, NULL, 0, &result, 1, NEW(call)), INVALID, "input");
+    ROW(weir_call_create, (good.stream, good.kernel, &in, 1, &in, 1, NEW(call)), INVALID, "output 0");
+    ROW(weir_call_retain, (NULL), INVALID, "call is NULL");
+    ROW(weir_call_retain, (WRONG(kernel)), INVALID, "call: expected a call, got a kernel");
+    ROW(weir_call_enqueue, (NULL), INVALID, "call is NULL");
+    ROW(weir_call_enqueue, (WRONG(stream)), INVALID, "call: expected a call, got a stream");
+    weir_tensor_release(result);
+}
+
 void bad_input_kernel(void) {
     rows_of_options();
     rows_of_host_kernels();
     rows_of_builtin_kernels();
     rows_of_kernels();
     rows_of_enqueue();
+    rows_of_calls();
 }

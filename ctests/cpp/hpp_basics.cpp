@@ -204,6 +204,11 @@ static void test_kernels() {
         EXPECT(state.use_count() == 2);
         stream.enqueue(kernel, {x}, {y});
         EXPECT_THROWS(stream.enqueue(kernel, {x}, {x}), WEIR_INVALID_ARGUMENT, "output 0");
+        const weir::call call(stream, kernel, {x}, {y});
+        y.data<float>()[99] = 0;
+        call.enqueue();
+        EXPECT_THROWS(weir::call(stream, kernel, {x}, {x}), WEIR_INVALID_ARGUMENT, "output 0");
+        EXPECT_THROWS(weir::call().enqueue(), WEIR_INVALID_ARGUMENT, "call is NULL");
     }
     EXPECT(state.use_count() == 1 && y.data<float>()[99] == 297.0f);
 

@@ -29,7 +29,7 @@
 /* clang-format off */
 #ifdef __LP64__
 
-SIZE(weir_runtime_info, 232);
+SIZE(weir_runtime_info, 240);
 OFFSET(weir_runtime_info, struct_size, 0);
 OFFSET(weir_runtime_info, threads_started, 8);
 OFFSET(weir_runtime_info, threads_alive, 16);
@@ -59,6 +59,7 @@ OFFSET(weir_runtime_info, domains, 200);
 OFFSET(weir_runtime_info, task_groups, 208);
 OFFSET(weir_runtime_info, traces, 216);
 OFFSET(weir_runtime_info, comms, 224);
+OFFSET(weir_runtime_info, calls, 232);
 
 SIZE(weir_allocator_vtable, 48);
 OFFSET(weir_allocator_vtable, struct_size, 0);

@@ -66,6 +66,7 @@ typedef struct cast {
     weir_event *event;
     weir_tensor *tensors[4];
     weir_kernel *matmul, *add, *host;
+    weir_call *calls[2];
     weir_graph *graph;
     weir_program *program;
     weir_run *run, *other;
@@ -170,6 +171,9 @@ static weir_status run_work(cast *c) {
     TRY(weir_enqueue_task(c->asynchronous, count_run, &c->runs, NULL));
     TRY(weir_enqueue(c->stream, c->add, squares, 2, &c->tensors[3], 1));
     TRY(weir_enqueue(c->asynchronous, c->host, squares, 1, &c->tensors[3], 1));
+    TRY(weir_call_create(c->stream, c->add, squares, 2, &c->tensors[3], 1, &c->calls[0]));
+    TRY(weir_call_create(c->asynchronous, c->host, squares, 1, &c->tensors[3], 1, &c->calls[1]));
+    for (int i = 0; i < 4; i++) TRY(weir_call_enqueue(c->calls[i % 2]));
     TRY(weir_event_record(c->event, c->asynchronous));
     TRY(taken(weir_event_notify(c->event, &counted)));
     TRY(weir_stream_wait_event(c->stream, c->event));
@@ -210,6 +214,7 @@ static void release_all(cast *c) {
     weir_run_release(c->other);
     weir_program_release(c->program);
     weir_graph_destroy(c->graph);
+    for (int i = 0; i < 2; i++) weir_call_release(c->calls[i]);
     weir_kernel_release(c->matmul);
     weir_kernel_release(c->add);
     weir_kernel_release(c->host);

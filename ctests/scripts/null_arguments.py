@@ -42,6 +42,9 @@ def some_objects():
     program = create(weir.weir_graph_compile, graph, engines, 1, None)
     pool = create(weir.weir_threadpool_create_inline)
     comm = ctypes.c_void_p()
+    stream = create(weir.weir_stream_create, engine, weir.WEIR_STREAM_DEFAULT, stream_attr)
+    kernel = create(weir.weir_kernel_create_eltwise, engine, by(relu), None)
+    tensors = (ctypes.c_void_p * 1)(create(weir.weir_tensor_create, engine, by(desc), None))
     weir.weir_comm_create_local(1, None, by(comm))
     return {
         "weir_comm": comm,
@@ -51,11 +54,12 @@ def some_objects():
         "weir_engine_attr": engine_attr,
         "weir_engine": engine,
         "weir_stream_attr": stream_attr,
-        "weir_stream": create(weir.weir_stream_create, engine, weir.WEIR_STREAM_DEFAULT, stream_attr),
+        "weir_stream": stream,
         "weir_event": create(weir.weir_event_create, engine, 0),
-        "weir_tensor": create(weir.weir_tensor_create, engine, by(desc), None),
+        "weir_tensor": ctypes.c_void_p(tensors[0]),
         "weir_buffer": create(weir.weir_buffer_create, engine, 64, None),
-        "weir_kernel": create(weir.weir_kernel_create_eltwise, engine, by(relu), None),
+        "weir_kernel": kernel,
+        "weir_call": create(weir.weir_call_create, stream, kernel, tensors, 1, tensors, 1),
         "weir_graph": graph,
         "weir_program": program,
         "weir_domain": create(weir.weir_domain_create, b"domain"),

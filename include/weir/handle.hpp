@@ -102,6 +102,7 @@ inline weir_status retain(weir_event *p) { return weir_event_retain(p); }
 inline weir_status retain(weir_buffer *p) { return weir_buffer_retain(p); }
 inline weir_status retain(weir_tensor *p) { return weir_tensor_retain(p); }
 inline weir_status retain(weir_kernel *p) { return weir_kernel_retain(p); }
+inline weir_status retain(weir_call *p) { return weir_call_retain(p); }
 inline weir_status retain(weir_packed_weights *p) { return weir_packed_weights_retain(p); }
 inline weir_status retain(weir_resource *p) { return weir_resource_retain(p); }
 inline weir_status retain(weir_program *p) { return weir_program_retain(p); }
@@ -119,6 +120,7 @@ inline void drop(weir_event *p) noexcept { weir_event_release(p); }
 inline void drop(weir_buffer *p) noexcept { weir_buffer_release(p); }
 inline void drop(weir_tensor *p) noexcept { weir_tensor_release(p); }
 inline void drop(weir_kernel *p) noexcept { weir_kernel_release(p); }
+inline void drop(weir_call *p) noexcept { weir_call_release(p); }
 inline void drop(weir_packed_weights *p) noexcept { weir_packed_weights_release(p); }
 inline void drop(weir_resource *p) noexcept { weir_resource_release(p); }
 inline void drop(weir_program *p) noexcept { weir_program_release(p); }

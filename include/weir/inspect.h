@@ -326,6 +326,8 @@ typedef struct weir_runtime_info {
   uint64_t traces;
   /** Communicators, including those that only kernels refer to. */
   uint64_t comms;
+  /** Prepared calls. */
+  uint64_t calls;
 } weir_runtime_info;
 
 /** Why weir started a thread: one of enum weir_thread_origin_value. */

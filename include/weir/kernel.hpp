@@ -590,6 +590,18 @@ inline void stream::enqueue(const kernel &kernel, list<weir_tensor *> inputs, li
     check(weir_enqueue(*this, kernel, inputs.data(), inputs.size(), outputs.data(), outputs.size()));
 }
 
+/// A kernel with its tensors on a stream, checked once and enqueued as often as needed.
+class call : public shared<weir_call> {
+public:
+    using shared::shared;
+    call() noexcept = default;
+    call(const stream &on, const kernel &kernel, list<weir_tensor *> inputs, list<weir_tensor *> outputs) {
+        check(weir_call_create(on, kernel, inputs.data(), inputs.size(), outputs.data(), outputs.size(), out()));
+    }
+    /// As stream::enqueue with the same arguments.
+    void enqueue() const { check(weir_call_enqueue(*this)); }
+};
+
 } // namespace weir
 
 #endif // WEIR_KERNEL_HPP

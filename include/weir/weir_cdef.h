@@ -6,6 +6,7 @@
 
 /* weir.h */
 typedef struct weir_buffer weir_buffer;
+typedef struct weir_call weir_call;
 typedef struct weir_completion weir_completion;
 typedef struct weir_domain weir_domain;
 typedef struct weir_engine weir_engine;
@@ -425,6 +426,16 @@ weir_status weir_enqueue(weir_stream *stream,
                          size_t num_inputs,
                          weir_tensor *const *outputs,
                          size_t num_outputs);
+weir_status weir_call_create(weir_stream *stream,
+                             weir_kernel *kernel,
+                             weir_tensor *const *inputs,
+                             size_t num_inputs,
+                             weir_tensor *const *outputs,
+                             size_t num_outputs,
+                             weir_call **out_call);
+weir_status weir_call_retain(weir_call *call);
+void weir_call_release(weir_call *call);
+weir_status weir_call_enqueue(weir_call *call);
 weir_status weir_kernel_context_get_inputs(const weir_kernel_context *context,
                                            const weir_tensor_view **out_views,
                                            size_t *out_count);
@@ -1909,6 +1920,7 @@ typedef struct weir_runtime_info {
   uint64_t task_groups;
   uint64_t traces;
   uint64_t comms;
+  uint64_t calls;
 } weir_runtime_info;
 typedef uint32_t weir_thread_origin;
 typedef struct weir_thread_info {

@@ -57,6 +57,10 @@ pub struct weir_tensor {
 pub struct weir_kernel {
     _opaque: [u8; 0],
 }
+/// A kernel with its tensors on a stream, checked once and enqueued as often as needed. Shared: create, retain, release.
+pub struct weir_call {
+    _opaque: [u8; 0],
+}
 /// Weights of matrix products, packed once for all kernels and threads that use them. Shared: create, retain, release.
 ///
 /// Chapter: Matrix products.

@@ -67,6 +67,8 @@ pub struct weir_runtime_info {
     pub traces: u64,
     /// Communicators, including those that only kernels refer to.
     pub comms: u64,
+    /// Prepared calls.
+    pub calls: u64,
 }
 
 /// Why weir started a thread: one of enum weir_thread_origin_value.

@@ -29,9 +29,10 @@ pub enum Counter {
     Domains,
     Traces,
     Comms,
+    Calls,
 }
 
-const KINDS: usize = Counter::Comms as usize + 1;
+const KINDS: usize = Counter::Calls as usize + 1;
 static ALIVE: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
 
 /// Live objects, by kind.
@@ -54,6 +55,7 @@ pub struct LiveCounts {
     pub domains: u64,
     pub traces: u64,
     pub comms: u64,
+    pub calls: u64,
 }
 
 /// Counts one object until it is dropped.
@@ -103,5 +105,6 @@ pub fn counts() -> LiveCounts {
         domains: of(Counter::Domains),
         traces: of(Counter::Traces),
         comms: of(Counter::Comms),
+        calls: of(Counter::Calls),
     }
 }

@@ -89,6 +89,7 @@ pub mod tag {
         "task_group" = TASK_GROUP: 22,
         "trace" = TRACE: 23,
         "comm" = COMM: 24,
+        "call" = CALL: 25,
     }
     use super::DEAD;
 }

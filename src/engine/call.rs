@@ -16,15 +16,22 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// One call of a kernel, with all resources that must live until it is done.
+/// A call of a kernel, with all resources that must live until it is done.
 pub(super) struct QueuedCall {
     kernel: Ref<BoundKernel>,
     inputs: Vec<View>,
     outputs: Vec<View>,
     scratch: Scratch,
-    /// The cache of the scratch memory. It has the block back already: later calls on the stream may use it.
-    _lane: Arc<StreamCache>,
+    _memory: ScratchOwner,
     _tensors: (Vec<Ref<Tensor>>, Vec<Ref<Tensor>>),
+}
+
+/// What keeps the scratch memory of a call alive.
+enum ScratchOwner {
+    /// The stream's cache, which has the block back already: later calls on the stream may use it.
+    Lane { _cache: Arc<StreamCache> },
+    /// The call itself, which is enqueued again and again.
+    Call { _block: Option<MemoryBlock> },
 }
 
 /// The largest number of slots of a region on this pool.
@@ -114,9 +121,6 @@ pub(super) fn work(
     outputs: Vec<Ref<Tensor>>,
     lane: &Arc<StreamCache>,
 ) -> Result<(Arc<dyn QueueWork>, Option<MemoryBlock>)> {
-    fn borrowed(tensors: &[Ref<Tensor>]) -> Borrowed<'_> {
-        tensors.iter().map(|tensor| &***tensor).collect()
-    }
     let needs = check_named(stream, &kernel, &borrowed(&inputs), &borrowed(&outputs))?;
     let memory = needs.memory(&kernel, |bytes| lane.allocate(bytes, kernel.scratch_tag()))?;
     // SAFETY: a block of the cache, which the call keeps; its next users come after the call on the stream.
@@ -125,20 +129,43 @@ pub(super) fn work(
     if kernel.kernel().is_async() {
         return Ok((Arc::new(LaterCall::new(kernel, (inputs, outputs), scratch, lane)?), memory));
     }
-    let views = |tensors: &[Ref<Tensor>]| tensors.iter().map(|tensor| tensor.view().clone()).collect();
-    let call = QueuedCall {
-        inputs: views(&inputs),
-        outputs: views(&outputs),
-        kernel,
-        scratch,
-        _lane: lane,
-        _tensors: (inputs, outputs),
-    };
+    let call = QueuedCall::new(kernel, (inputs, outputs), scratch, ScratchOwner::Lane { _cache: lane });
     Ok((Arc::new(call), memory))
 }
 
-impl QueueWork for QueuedCall {
-    fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
+/// A call of the kernel with scratch memory of its own, for a kernel that completes when it returns.
+pub(super) fn prepared(
+    stream: &Stream,
+    kernel: Ref<BoundKernel>,
+    inputs: Vec<Ref<Tensor>>,
+    outputs: Vec<Ref<Tensor>>,
+) -> Result<QueuedCall> {
+    let needs = check_named(stream, &kernel, &borrowed(&inputs), &borrowed(&outputs))?;
+    let block = needs.memory(&kernel, |bytes| stream.engine().memory().allocate(bytes, kernel.scratch_tag()))?;
+    // SAFETY: the call keeps the block, and its turns come one after another on the stream.
+    let scratch = unsafe { needs.scratch(block.as_ref()) };
+    Ok(QueuedCall::new(kernel, (inputs, outputs), scratch, ScratchOwner::Call { _block: block }))
+}
+
+pub(super) fn borrowed(tensors: &[Ref<Tensor>]) -> Borrowed<'_> {
+    tensors.iter().map(|tensor| &***tensor).collect()
+}
+
+impl QueuedCall {
+    fn new(
+        kernel: Ref<BoundKernel>,
+        tensors: (Vec<Ref<Tensor>>, Vec<Ref<Tensor>>),
+        scratch: Scratch,
+        memory: ScratchOwner,
+    ) -> QueuedCall {
+        let views = |tensors: &[Ref<Tensor>]| tensors.iter().map(|tensor| tensor.view().clone()).collect();
+        let (inputs, outputs) = (views(&tensors.0), views(&tensors.1));
+        QueuedCall { kernel, inputs, outputs, scratch, _memory: memory, _tensors: tensors }
+    }
+
+    /// Computes it, as the current item of its stream.
+    #[inline]
+    pub(super) fn compute(&self, queue: &Queue) -> Result<()> {
         // SAFETY: the call keeps the tensors, which were checked for overlap. It runs in stream order, to which the
         // host keeps.
         let result = unsafe {
@@ -146,7 +173,13 @@ impl QueueWork for QueuedCall {
             let context = KernelContext::new(&self.inputs, &self.outputs, queue.pool(), scratch, &NEVER);
             self.kernel.kernel().compute(&context, context.outputs())
         };
-        Poll::Ready(result.map_err(|error| error.within(format_args!("kernel '{}'", self.kernel.name()))))
+        result.map_err(|error| error.within(format_args!("kernel '{}'", self.kernel.name())))
+    }
+}
+
+impl QueueWork for QueuedCall {
+    fn poll(self: Arc<Self>, queue: &Arc<Queue>) -> Poll<Result<()>> {
+        Poll::Ready(self.compute(queue))
     }
 }
 

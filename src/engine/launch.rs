@@ -1,7 +1,7 @@
 //! A kernel call on an accelerator.
 #![forbid(unsafe_code)]
 
-use super::call::{self, Borrowed};
+use super::call;
 use super::kernel::BoundKernel;
 use super::stream::Stream;
 use super::tensor::Tensor;
@@ -100,10 +100,7 @@ pub(super) fn work(
     inputs: Tensors,
     outputs: Tensors,
 ) -> Result<Arc<dyn QueueWork>> {
-    fn borrowed(tensors: &[Ref<Tensor>]) -> Borrowed<'_> {
-        tensors.iter().map(|tensor| &***tensor).collect()
-    }
-    call::check_all(stream, &kernel, &borrowed(&inputs), &borrowed(&outputs))?;
+    call::check_all(stream, &kernel, &call::borrowed(&inputs), &call::borrowed(&outputs))?;
     let issuer = OnceLock::new();
     Ok(Arc::new(QueuedLaunch { kernel, issuer, inputs, outputs, again: OnceLock::new() }))
 }

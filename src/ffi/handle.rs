@@ -36,6 +36,7 @@ handles! {
     weir_buffer => crate::engine::Buffer,
     weir_tensor => crate::engine::Tensor,
     weir_kernel => crate::engine::BoundKernel,
+    weir_call => crate::engine::PreparedCall,
     weir_packed_weights => crate::engine::PackedWeights,
     weir_resource => crate::resource::Resource,
 }

@@ -115,6 +115,7 @@ pub unsafe extern "C" fn weir_runtime_get_info(out_info: *mut weir_runtime_info)
             task_groups: crate::threadpool::group::alive(),
             traces: alive.traces,
             comms: alive.comms,
+            calls: alive.calls,
         };
         // SAFETY: the caller's struct, as documented.
         unsafe { versioned::write(out_info, &info, "out_info") }

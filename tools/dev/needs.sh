@@ -119,7 +119,7 @@ want_test_tools() {
     want_build_tools
     want_commands valgrind=valgrind pkg-config=pkg-config python3=python3 doxygen=doxygen dot=graphviz \
         clang=clang clang++=clang llvm-symbolizer=llvm readelf=binutils abidw=abigail-tools abidiff=abigail-tools \
-        diff=diffutils gzip=gzip tar=tar node=nodejs go=golang-go
+        diff=diffutils gzip=gzip tar=tar node=nodejs go=golang-go luajit=luajit
     want_browser
     want_both_mpis
     # ctests/scripts/ranks_ulfm.sh and trace_readers.py ask pip for another MPI and for readers of traces.
