@@ -35,6 +35,7 @@ use super::piece::GemmPiece;
 use super::product::Tiling;
 pub use super::product::{GemmBatch, GemmProduct, GemmShape, OperandB, Operands};
 use super::site::{MatrixMut, Site, check_scratch};
+use super::step::LINE;
 use super::thin;
 use crate::base::Result;
 use crate::threadpool::{MAX_SLOTS, Span};
@@ -100,7 +101,7 @@ impl Tiling {
 impl Tiling {
     /// Scratch memory per slot.
     fn scratch_bytes(&self, shape: &GemmShape, micro: &MicroKernels) -> usize {
-        (self.floats_of_b(shape.m, shape.n, micro) + self.depth * micro.rows_of(1)) * size_of::<f32>()
+        (self.floats_of_b(shape.m, shape.n, micro) + (self.depth + 2 * LINE) * micro.rows_of(1)) * size_of::<f32>()
     }
 }
 

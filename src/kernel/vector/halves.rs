@@ -12,7 +12,7 @@ mod thin;
 use super::activation::{self, Activation};
 use super::convert::{self, Stored};
 use super::gemm::GemmShape;
-use super::micro::{From, MicroKernels, MicroTile, Scale, Strided, TileEpilogue};
+use super::micro::{From, MicroKernels, MicroTile, RowsAhead, Scale, Strided, TileEpilogue};
 use super::pack;
 use super::pack::stretches;
 use super::panels::Panels;
@@ -245,7 +245,9 @@ impl<T: Stored, U: Stored> HalvesTile<'_, '_, T, U> {
                     let c = room.sums[at * stride + panel.start - self.columns.start..].as_mut_ptr();
                     let (rows, columns, depth, from) = (count, panel.len(), depth.len(), From::Panel);
                     let epilogue = TileEpilogue::NOTHING;
-                    let tile = MicroTile { rows, columns, depth, a, b, from, c, c_stride: stride, scale, epilogue };
+                    let ahead = RowsAhead::NONE;
+                    let tile =
+                        MicroTile { rows, columns, depth, a, ahead, b, from, c, c_stride: stride, scale, epilogue };
                     // SAFETY: A's rows and B's panel were filled for this K block, B's up to whole vectors; the
                     // accumulators have `stride` columns, which include the panel's.
                     unsafe { self.micro.multiply(&tile) };

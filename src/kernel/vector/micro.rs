@@ -6,7 +6,7 @@
 
 use super::caches::Caches;
 use super::isa::Isa;
-pub use super::step::{From, MicroTile, Scale, Strided, TileEpilogue};
+pub use super::step::{From, MicroTile, RowsAhead, Scale, Strided, TileEpilogue};
 use super::tile::Tiles;
 
 /// The micro-kernels of one instruction set, and the caches that blocks are made for.

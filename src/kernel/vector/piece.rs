@@ -10,11 +10,11 @@
 //! all K blocks fit, they stay in the slot's memory with a note of their owner, and the next piece finds them there.
 
 use super::held::HeldPanels;
-use super::micro::{From, MicroKernels, MicroTile, Scale, Strided, TileEpilogue};
+use super::micro::{From, MicroKernels, MicroTile, RowsAhead, Scale, Strided, TileEpilogue};
 use super::pack;
 use super::product::{GemmShape, OperandB, Operands, Tiling};
 use super::site::Matrix;
-use super::step::Thin;
+use super::step::{LINE, Thin};
 use super::thin;
 use std::ops::Range;
 
@@ -29,6 +29,12 @@ const WIDE_RUN: usize = 32;
 const LEAST_RUN: usize = 16;
 /// Columns of tiles that read a B in some cache in place: four cache lines, or five.
 const WIDE_ROW: usize = 64;
+/// Floats of a way of the L1 cache, 64 lines on x86: rows of A so far apart, or a multiple of it, meet in the same
+/// lines, which B's panel then empties.
+const CACHE_WAY: usize = 1024;
+/// Rows that share lines with B, and tiles that read them, from which a copy of A pays.
+const MEETING_ROWS: usize = 4;
+const MEETING_TILES: usize = 3;
 
 /// A running piece.
 pub struct GemmPiece<'a> {
@@ -235,7 +241,7 @@ impl GemmPiece<'_> {
                 let way = if way == ReadB::Copy && copied { ReadB::Pack } else { way };
                 // SAFETY: passed on.
                 unsafe {
-                    let a = self.operand_a(stretch, &of_tiles);
+                    let a = self.operand_a(stretch, &of_tiles, columns.len());
                     for (index, panel) in self.panels_of(columns, way).enumerate() {
                         self.tile(stretch, a, &of_tiles, (index, &panel), way);
                     }
@@ -263,7 +269,7 @@ impl GemmPiece<'_> {
 
     /// Columns of the widest tile of a block, up to `most`.
     fn widest(&self, columns: &Range<usize>, most: usize) -> usize {
-        evenly(columns, most, self.micro.lanes).map(|panel| panel.len()).max().unwrap_or(most)
+        evenly(columns, most, self.micro.lanes).next().map_or(most, |panel| panel.len())
     }
 
     /// Packs all columns of a block into panels.
@@ -278,7 +284,7 @@ impl GemmPiece<'_> {
     unsafe fn tile(
         &self,
         stretch: KBlock,
-        a: Strided,
+        (a, ahead): (Strided, RowsAhead),
         rows: &Range<usize>,
         (index, panel): (usize, &Range<usize>),
         way: ReadB,
@@ -296,9 +302,13 @@ impl GemmPiece<'_> {
                     let from = if panel.len().is_multiple_of(lanes) { From::Panel } else { From::Place };
                     (b.at(stretch.begin, panel.start), b.stride(), from)
                 }
-                (OperandB::Matrix(b), ReadB::Copy) => {
+                (OperandB::Matrix(b), ReadB::Copy) if panel.len().is_multiple_of(lanes) => {
                     let to = From::Copy(self.panel_of_b(stretch, index), width);
                     (b.at(stretch.begin, panel.start), b.stride(), to)
+                }
+                (OperandB::Matrix(_), ReadB::Copy) => {
+                    self.pack_b(stretch, panel, index);
+                    (self.panel_of_b(stretch, index).cast_const(), width, From::Panel)
                 }
                 _ => (self.panel_of_b(stretch, index).cast_const(), width, From::Panel),
             };
@@ -307,6 +317,7 @@ impl GemmPiece<'_> {
                 columns: panel.len(),
                 depth: stretch.depth,
                 a,
+                ahead,
                 b: Strided { data, depth: pitch, across: 1 },
                 from,
                 c: self.c.add(rows.start * self.c_stride + panel.start),
@@ -333,19 +344,29 @@ impl GemmPiece<'_> {
         }
     }
 
-    /// The rows of A for a micro-kernel: in place if that is fast, else copied into the panel of A.
-    unsafe fn operand_a(&self, stretch: KBlock, rows: &Range<usize>) -> Strided {
+    /// The rows of A for tiles of so many columns, and those that come next: in place if that is fast, else copied into
+    /// the panel of A.
+    unsafe fn operand_a(&self, stretch: KBlock, rows: &Range<usize>, columns: usize) -> (Strided, RowsAhead) {
         let GemmShape { m, n, transpose_a, .. } = self.shape;
-        let a = self.operands.a;
-        // SAFETY: rows and K block are inside A; the panel of A has the longest K block times the most rows.
+        // SAFETY: rows and K block are inside A; the panel of A has the longest K block, and a line, times the most
+        // rows.
         unsafe {
-            if transpose_a || !self.micro.packs_a {
-                return self.a_in_place(stretch, rows);
+            let a = self.a_in_place(stretch, rows);
+            let ahead = RowsAhead::behind(a, rows.len());
+            let meet = a.across.is_multiple_of(CACHE_WAY) && rows.len() >= MEETING_ROWS;
+            let copies = meet && columns >= MEETING_TILES * self.micro.width;
+            if transpose_a || !self.micro.packs_a && !copies {
+                return (a, ahead);
             }
             let panel = self.panels.add(self.cut.floats_of_b(m, n, self.micro));
-            let (stride, size) = (rows.len(), (stretch.depth, rows.len(), rows.len()));
-            pack::columns(self.micro.isa, a.at(rows.start, stretch.begin), a.stride(), size, panel, stride);
-            Strided { data: panel, depth: stride, across: 1 }
+            if self.micro.packs_a {
+                let size = (stretch.depth, rows.len(), rows.len());
+                pack::columns(self.micro.isa, a.data, a.across, size, panel, rows.len());
+                return (Strided { data: panel, depth: rows.len(), across: 1 }, RowsAhead::NONE);
+            }
+            let pitch = stretch.depth.next_multiple_of(LINE) + LINE;
+            pack::rows(a.data, a.across, (rows.len(), stretch.depth, stretch.depth), panel, pitch);
+            (Strided { data: panel, depth: 1, across: pitch }, ahead)
         }
     }
 
@@ -375,15 +396,17 @@ impl GemmPiece<'_> {
 }
 
 /// Divides a range into as few parts of at most `most` as possible, of about the same size, and multiples of `unit`
-/// except for the last.
+/// except for the last. The first is the largest. It divides once, not for each part: a tile may take no longer than
+/// twenty divisions.
 pub(super) fn evenly(range: &Range<usize>, most: usize, unit: usize) -> impl Iterator<Item = Range<usize>> + use<> {
     let Range { start, end } = *range;
     let units = (end - start).div_ceil(unit);
     let parts = units.div_ceil(most / unit);
+    let (size, rest) = (units / parts.max(1), units % parts.max(1));
     let mut begin = start;
-    (1..=parts).map(move |part| {
+    (0..parts).map(move |part| {
         let from = begin;
-        begin = end.min(start + part * units / parts * unit);
+        begin = end.min(from + (size + usize::from(part < rest)) * unit);
         from..begin
     })
 }

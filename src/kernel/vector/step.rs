@@ -3,6 +3,9 @@
 
 use std::ptr::null;
 
+/// Floats of a cache line.
+pub const LINE: usize = 16;
+
 /// The address and strides of a matrix.
 #[derive(Clone, Copy)]
 pub struct Strided {
@@ -27,6 +30,7 @@ pub struct MicroTile {
     pub columns: usize,
     pub depth: usize,
     pub a: Strided,
+    pub ahead: RowsAhead,
     /// Neighbouring columns are neighbours in memory.
     pub b: Strided,
     pub from: From,
@@ -34,6 +38,27 @@ pub struct MicroTile {
     pub c_stride: usize,
     pub scale: Scale,
     pub epilogue: TileEpilogue,
+}
+
+/// As many rows of A as the tile has, which come next and are prefetched: weights may come from memory.
+#[derive(Clone, Copy)]
+pub struct RowsAhead {
+    /// Null if there are none.
+    pub data: *const f32,
+    /// Distance between rows.
+    pub stride: usize,
+}
+
+impl RowsAhead {
+    pub const NONE: RowsAhead = RowsAhead { data: null(), stride: 0 };
+
+    /// The rows behind the first `rows` of A, if its rows lie along k.
+    pub fn behind(a: Strided, rows: usize) -> RowsAhead {
+        match a.depth {
+            1 => RowsAhead { data: a.data.wrapping_add(rows * a.across), stride: a.across },
+            _ => RowsAhead::NONE,
+        }
+    }
 }
 
 /// The last operations on the elements of a tile, in registers: numbers that are added in this order, where there are
@@ -63,7 +88,8 @@ pub enum From {
     Panel,
     /// In place: rows of a matrix that end with the tile's columns.
     Place,
-    /// In place, and copied to a panel with this distance between rows; partial registers are padded with zeros.
+    /// In place, in whole registers, and copied to a panel with this distance between rows. A mask for a partial one
+    /// would take the register of a sum.
     Copy(*mut f32, usize),
     /// In place, in whole registers: row k begins at this place of k.
     Places(*const usize),

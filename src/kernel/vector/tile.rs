@@ -10,13 +10,11 @@
 
 use super::isa::Isa;
 use super::lanes::{Baseline, Vector};
-use super::step::{From, MicroTile};
+use super::step::{From, LINE, MicroTile};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__m256, __m512};
 use std::sync::atomic::{Ordering, compiler_fence};
 
-/// Floats of a cache line.
-const LINE: usize = 16;
 /// Rows whose elements of A are as many as the registers beside the sums of two registers of columns.
 const MANY_ROWS: usize = 10;
 /// Unrolled steps along K.
@@ -191,7 +189,7 @@ unsafe fn avx2<const R: usize, const W: usize, const FROM: u8>(tile: &MicroTile)
 /// As `compute`, with R rows and W registers of columns, on a processor with the instructions of V.
 #[inline(always)]
 unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &MicroTile, finish: Finish) {
-    let MicroTile { columns, depth, a, b, c, c_stride, scale, epilogue, .. } = *tile;
+    let MicroTile { columns, depth, a, ahead, b, c, c_stride, scale, epilogue, .. } = *tile;
     let (mut panel, pitch) = match tile.from {
         From::Copy(panel, pitch) => (panel, pitch),
         _ => (std::ptr::null_mut(), 0),
@@ -217,26 +215,29 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
         let (mut of_a, mut of_b) = (a.data, b.data);
         let mut left = depth;
         while left >= STEPS {
-            // The next rows of A, which may be weights that come from memory.
-            if a.depth == 1 && (depth - left).is_multiple_of(LINE) {
+            if !ahead.data.is_null() {
                 for r in 0..R {
-                    prefetch(of_a.wrapping_add((R + r) * a.across));
+                    prefetch(ahead.data.wrapping_add(r * ahead.stride + depth - left));
                 }
             }
-            for step in 0..STEPS {
-                let row = if FROM == PLACES { of_b.add(*places.add(step)) } else { of_b.add(step * b.depth) };
-                let to = panel.wrapping_add(step * pitch);
-                one::<V, R, W, FROM>((a.across, b.depth), last, of_a.add(step * a.depth), row, to, &mut sums);
-                // ORDERING: for the compiler alone, which else loads A's elements of all steps at once, as they are
-                // neighbours, and has no registers left for the sums. It is for those whose sums do not settle.
-                compiler_fence(Ordering::SeqCst);
+            // Up to the next lines of A.
+            let times = left.min(LINE) / STEPS;
+            for _ in 0..times {
+                for step in 0..STEPS {
+                    let row = if FROM == PLACES { of_b.add(*places.add(step)) } else { of_b.add(step * b.depth) };
+                    let to = panel.wrapping_add(step * pitch);
+                    one::<V, R, W, FROM>((a.across, b.depth), last, of_a.add(step * a.depth), row, to, &mut sums);
+                    // ORDERING: for the compiler alone, which else loads A's elements of all steps at once, as they are
+                    // neighbours, and has no registers left for the sums. It is for those whose sums do not settle.
+                    compiler_fence(Ordering::SeqCst);
+                }
+                // Not used behind the last row.
+                of_a = of_a.wrapping_add(STEPS * a.depth);
+                of_b = of_b.wrapping_add(STEPS * b.depth);
+                places = places.wrapping_add(STEPS);
+                panel = panel.wrapping_add(STEPS * pitch);
             }
-            // Not used behind the last row.
-            of_a = of_a.wrapping_add(STEPS * a.depth);
-            of_b = of_b.wrapping_add(STEPS * b.depth);
-            places = places.wrapping_add(STEPS);
-            panel = panel.wrapping_add(STEPS * pitch);
-            left -= STEPS;
+            left -= times * STEPS;
         }
         while left > 0 {
             let row = if FROM == PLACES { of_b.add(*places) } else { of_b };
@@ -342,11 +343,10 @@ unsafe fn one<V: Vector, const R: usize, const W: usize, const FROM: u8>(
                 ask_to_read(of_b.wrapping_add(AHEAD * depth_b + column));
             }
         }
-        let in_place = FROM == PLACE || FROM == COPY;
         let mut row = [V::splat(0.0); W];
         for (w, lanes) in row.iter_mut().enumerate() {
             let from = of_b.add(w * V::LANES);
-            *lanes = if in_place && w + 1 == W { V::load_first(from, last) } else { V::load(from) };
+            *lanes = if FROM == PLACE && w + 1 == W { V::load_first(from, last) } else { V::load(from) };
         }
         if FROM == COPY {
             for (w, lanes) in row.into_iter().enumerate() {

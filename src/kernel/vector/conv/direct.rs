@@ -24,6 +24,8 @@ use std::ops::Range;
 const WINDOWS: usize = 256;
 /// Filters of a piece at least.
 const FILTERS: usize = 32;
+/// Places whose products are worth loading and storing the sums.
+const LONG: usize = 192;
 /// Enough pieces for any pool.
 const ENOUGH: usize = 16;
 
@@ -56,8 +58,11 @@ impl DirectDivision {
         let at_once = registers.windows.len() * registers.lanes;
         let taps = conv.rows.taps * conv.columns.taps;
         let is_flat = conv.is_of_points() && (strip.rows == 1 || strip.columns == across.output);
-        // The weights of a stretch of channels, which a tile reads for all windows of a piece.
-        let stretch = (caches.floats_of_l2(4) / (at_once * taps)).clamp(1, conv.channels);
+        // The weights of a stretch of channels, which a tile reads for all windows of a piece: in the L1 cache, if that
+        // is enough for long sums, and if elements of several windows come from a strip.
+        let near = caches.floats_of_l1(2) / at_once;
+        let places = if near >= LONG && !is_flat { near } else { caches.floats_of_l2(4) / at_once };
+        let stretch = (places / taps).clamp(1, conv.channels);
         DirectDivision {
             strip,
             width: across.output,

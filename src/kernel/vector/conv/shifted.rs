@@ -10,7 +10,7 @@
 use super::super::caches::Caches;
 use super::super::held::HeldPanels;
 use super::super::isa::Isa;
-use super::super::micro::{From, MicroKernels, MicroTile, Scale, Strided};
+use super::super::micro::{From, MicroKernels, MicroTile, RowsAhead, Scale, Strided};
 use super::super::piece::evenly;
 use super::super::site::{MatrixMut, Site, check_scratch};
 use super::super::strip::{PieceRows, Strip};
@@ -162,11 +162,13 @@ impl ShiftedPiece<'_> {
                 let weights = &self.of.weights[of_tile.start * depth..of_tile.end * depth];
                 let out = self.out.wrapping_add(of_tile.start * windows + window);
                 for panel in panels() {
+                    let a = Strided { data: weights.as_ptr(), depth: 1, across: depth };
                     let tile = MicroTile {
                         rows: of_tile.len(),
                         columns: panel.len(),
                         depth,
-                        a: Strided { data: weights.as_ptr(), depth: 1, across: depth },
+                        a,
+                        ahead: RowsAhead::behind(a, of_tile.len()),
                         b: Strided { data: under[panel.start..].as_ptr(), depth: 0, across: 1 },
                         from: From::Places(places.as_ptr()),
                         c: out.wrapping_add(panel.start),
