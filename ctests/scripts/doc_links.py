@@ -40,17 +40,22 @@ for name, page in pages.items():
             wrong.append(f"{name}: there is no {link}")
         elif parts.fragment and target in pages and urllib.parse.unquote(parts.fragment) not in pages[target].places:
             wrong.append(f"{name}: {target} has no place {parts.fragment}")
-sources = sorted(docs.glob("*.md"))
-names = {source.stem: "index.html" if source.stem == "mainpage" else f"md_docs_{source.stem}.html" for source in sources}
-for stem, name in names.items():
-    # Later versions write the name in other ways.
-    found = [other for other in pages if other.replace("__", "_").lower() in (name, f"md_docs_2{stem}.html", f"md_{stem}.html")]
-    if not found:
-        wrong.append(f"docs/{stem}.md is not in the reference")
+
+
+def letters(name):
+    """A page's name without what Doxygen writes between its parts, which each version does in another way."""
+    return re.sub("_2|[^a-z0-9]", "", name.lower())
+
+
+sources = sorted(docs.rglob("*.md"))
+found = {letters(name.removesuffix(".html").removeprefix("md_").removeprefix("docs_")) for name in pages}
 for source in sources:
+    path = source.relative_to(docs).with_suffix("")
+    if letters(str(path)) not in found and path.name != "mainpage":
+        wrong.append(f"docs/{path}.md is not in the reference")
     code = re.sub(r"^ *```.*?^ *```", "", source.read_text(encoding="utf-8"), flags=re.M | re.S)
-    for target in re.findall(r"\]\(([a-z_0-9]+)\.md", code):
-        if target not in names:
-            wrong.append(f"docs/{source.name} links to {target}.md, which there is not")
+    for target in re.findall(r"\]\(([a-z_0-9./]+)\.md", code):
+        if not (source.parent / f"{target}.md").is_file():
+            wrong.append(f"docs/{path}.md links to {target}.md, which there is not")
 print("\n".join(wrong) or f"{len(pages)} pages, {checked} links")
 sys.exit(bool(wrong))
