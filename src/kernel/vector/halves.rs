@@ -245,7 +245,7 @@ impl<T: Stored, U: Stored> HalvesTile<'_, '_, T, U> {
                     let c = room.sums[at * stride + panel.start - self.columns.start..].as_mut_ptr();
                     let (rows, columns, depth, from) = (count, panel.len(), depth.len(), From::Panel);
                     let epilogue = TileEpilogue::NOTHING;
-                    let ahead = RowsAhead::NONE;
+                    let ahead = RowsAhead::behind(a, rows);
                     let tile =
                         MicroTile { rows, columns, depth, a, ahead, b, from, c, c_stride: stride, scale, epilogue };
                     // SAFETY: A's rows and B's panel were filled for this K block, B's up to whole vectors; the

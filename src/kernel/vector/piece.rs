@@ -362,7 +362,7 @@ impl GemmPiece<'_> {
             if self.micro.packs_a {
                 let size = (stretch.depth, rows.len(), rows.len());
                 pack::columns(self.micro.isa, a.data, a.across, size, panel, rows.len());
-                return (Strided { data: panel, depth: rows.len(), across: 1 }, RowsAhead::NONE);
+                return (Strided { data: panel, depth: rows.len(), across: 1 }, ahead);
             }
             let pitch = stretch.depth.next_multiple_of(LINE) + LINE;
             pack::rows(a.data, a.across, (rows.len(), stretch.depth, stretch.depth), panel, pitch);

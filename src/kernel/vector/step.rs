@@ -40,24 +40,19 @@ pub struct MicroTile {
     pub epilogue: TileEpilogue,
 }
 
-/// As many rows of A as the tile has, which come next and are prefetched: weights may come from memory.
+/// As many rows of A as the tile has, which come next and are prefetched, if A's rows lie along k: weights may come from
+/// memory. They are never read: any address is allowed.
 #[derive(Clone, Copy)]
 pub struct RowsAhead {
-    /// Null if there are none.
     pub data: *const f32,
     /// Distance between rows.
     pub stride: usize,
 }
 
 impl RowsAhead {
-    pub const NONE: RowsAhead = RowsAhead { data: null(), stride: 0 };
-
-    /// The rows behind the first `rows` of A, if its rows lie along k.
+    /// The rows behind the first `rows` of A.
     pub fn behind(a: Strided, rows: usize) -> RowsAhead {
-        match a.depth {
-            1 => RowsAhead { data: a.data.wrapping_add(rows * a.across), stride: a.across },
-            _ => RowsAhead::NONE,
-        }
+        RowsAhead { data: a.data.wrapping_add(rows * a.across), stride: a.across }
     }
 }
 

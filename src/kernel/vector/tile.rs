@@ -215,29 +215,26 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
         let (mut of_a, mut of_b) = (a.data, b.data);
         let mut left = depth;
         while left >= STEPS {
-            if !ahead.data.is_null() {
+            // The first condition divides the loop into two, of which one has neighbours in a row of A.
+            if a.depth == 1 && (depth - left).is_multiple_of(LINE) {
                 for r in 0..R {
                     prefetch(ahead.data.wrapping_add(r * ahead.stride + depth - left));
                 }
             }
-            // Up to the next lines of A.
-            let times = left.min(LINE) / STEPS;
-            for _ in 0..times {
-                for step in 0..STEPS {
-                    let row = if FROM == PLACES { of_b.add(*places.add(step)) } else { of_b.add(step * b.depth) };
-                    let to = panel.wrapping_add(step * pitch);
-                    one::<V, R, W, FROM>((a.across, b.depth), last, of_a.add(step * a.depth), row, to, &mut sums);
-                    // ORDERING: for the compiler alone, which else loads A's elements of all steps at once, as they are
-                    // neighbours, and has no registers left for the sums. It is for those whose sums do not settle.
-                    compiler_fence(Ordering::SeqCst);
-                }
-                // Not used behind the last row.
-                of_a = of_a.wrapping_add(STEPS * a.depth);
-                of_b = of_b.wrapping_add(STEPS * b.depth);
-                places = places.wrapping_add(STEPS);
-                panel = panel.wrapping_add(STEPS * pitch);
+            for step in 0..STEPS {
+                let row = if FROM == PLACES { of_b.add(*places.add(step)) } else { of_b.add(step * b.depth) };
+                let to = panel.wrapping_add(step * pitch);
+                one::<V, R, W, FROM>((a.across, b.depth), last, of_a.add(step * a.depth), row, to, &mut sums);
+                // ORDERING: for the compiler alone, which else loads A's elements of all steps at once, as they are
+                // neighbours, and has no registers left for the sums. It is for those whose sums do not settle.
+                compiler_fence(Ordering::SeqCst);
             }
-            left -= times * STEPS;
+            // Not used behind the last row.
+            of_a = of_a.wrapping_add(STEPS * a.depth);
+            of_b = of_b.wrapping_add(STEPS * b.depth);
+            places = places.wrapping_add(STEPS);
+            panel = panel.wrapping_add(STEPS * pitch);
+            left -= STEPS;
         }
         while left > 0 {
             let row = if FROM == PLACES { of_b.add(*places) } else { of_b };
