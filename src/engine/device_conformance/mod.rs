@@ -31,10 +31,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-type Probe = Box<dyn FnOnce(&DeviceBench) -> Finding + Send>;
+type Probe = fn(&DeviceBench) -> Finding;
+type BoxedProbe = Box<dyn FnOnce(&DeviceBench) -> Finding + Send>;
 
 /// The clauses of docs/devices.md, in its order.
-const PROBES: [(&str, &str, fn(&DeviceBench) -> Finding); 17] = [
+const PROBES: [(&str, &str, Probe); 17] = [
     ("D1", "facts are facts", memory::facts),
     ("D2", "memory is aligned, apart and stays", memory::apart),
     ("D3", "too much memory is refused", memory::limit),
@@ -55,7 +56,7 @@ const PROBES: [(&str, &str, fn(&DeviceBench) -> Finding); 17] = [
 ];
 
 /// Those that come after it was closed and opened.
-const MORE_PROBES: [(&str, &str, fn(&DeviceBench) -> Finding); 13] = [
+const MORE_PROBES: [(&str, &str, Probe); 13] = [
     ("D19", "copies meet pinned memory when it is their turn", pinned::pinned),
     ("D20", "a stream is idle when its work is done, and not early", recordings::idle),
     ("D21", "a replay does its steps in order, as they were last", recordings::recordings),
@@ -95,7 +96,7 @@ pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<
     let keep = Arc::new(Keep::default());
     let mut lines = Vec::new();
     let mut stuck = false;
-    let mut add = |clause, title, device: Result<Arc<dyn Device>>, probe: Probe| {
+    let mut add = |clause, title, device: Result<Arc<dyn Device>>, probe: BoxedProbe| {
         let (verdict, text) = match device {
             _ if stuck => (ClauseVerdict::NotChecked, "a call before this one has not returned".to_owned()),
             Ok(device) => match run(&threads, DeviceBench::new(device, &keep, options), probe, &mut stuck) {
@@ -136,7 +137,7 @@ pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<
 }
 
 /// Runs a probe in a thread of its own.
-fn run(threads: &Arc<ThreadGroup>, bench: DeviceBench, probe: Probe, stuck: &mut bool) -> Finding {
+fn run(threads: &Arc<ThreadGroup>, bench: DeviceBench, probe: BoxedProbe, stuck: &mut bool) -> Finding {
     let limit_ns = bench.budget_ns().saturating_mul(PROBE_BUDGETS);
     let report = Arc::new((Mutex::new(None), EventCount::new()));
     let done = Arc::clone(&report);
