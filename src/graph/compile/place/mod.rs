@@ -31,6 +31,7 @@ pub(in crate::graph) mod crossings;
 pub(in crate::graph) mod edges;
 pub(in crate::graph) mod issues;
 pub(in crate::graph) mod keep;
+pub(in crate::graph) mod lanes;
 pub(in crate::graph) mod lower;
 pub(in crate::graph) mod neighbours;
 pub(in crate::graph) mod offer;
