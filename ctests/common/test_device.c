@@ -397,6 +397,7 @@ static int32_t kernel_create(void *device, const weir_device_recipe *recipe, voi
     test_device *c = ((opened *)device)->context;
     int32_t status = enter(c, "kernel_create");
     test_kernel *kernel = NULL;
+    c->spoiled = false;
     if (status == WEIR_OK) {
         status = test_kernel_create(recipe, c->fault == ANY_KERNEL, &kernel);
         if (status != WEIR_OK) fail(status, "the test device has no such kernel");
@@ -412,6 +413,7 @@ static void kernel_destroy(void *device, void *kernel) {
     test_device *c = ((opened *)device)->context;
     pthread_mutex_lock(&c->mutex);
     c->alive--;
+    c->spoiled = c->fault == GREEDY_KERNELS;
     end_or_bury(device, kernel, test_kernel_destroy);
     pthread_mutex_unlock(&c->mutex);
 }

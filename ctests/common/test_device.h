@@ -49,7 +49,15 @@ typedef enum test_fault {
     STALE_PREPARED,    /* what was prepared before is launched again */
     MUTE,              /* what a function of the host's says of its failure is lost */
     FORGETFUL_BATCHES, /* fills of a batch are not done */
-    HASTY_REGIONS      /* a kernel of a region leaves out the last node */
+    HASTY_REGIONS,     /* a kernel of a region leaves out the last node */
+    GREEDY_KERNELS,    /* a kernel that is destroyed spoils the others, until another one is made */
+    GREEDY_EXECUTABLES, /* an executable that is destroyed empties the others, until another one is made */
+    LAPSING_PREPARED,  /* what was prepared is not launched if it is destroyed before its turn comes */
+    RENAMED_ERRORS,    /* a stream that waits for a failed event gives another failure */
+    SPILLING_SCRATCH,  /* writes one byte behind its scratch memory */
+    TRUSTING_SCRATCH,  /* expects that scratch memory is 0 */
+    UNSTEADY_SCRATCH,  /* the scratch memory that it asks for depends on addresses */
+    CLEARING_OUTPUTS   /* fills an output with 0 before it computes it */
 } test_fault;
 
 typedef struct test_device test_device;

@@ -57,6 +57,8 @@ typedef struct command {
     uint64_t scratch_bytes;
     const struct steps *replay;
     char why[64]; /* a function of the host's has failed */
+    bool spoiled;
+    uint64_t prepared; /* the number of a prepared launch; 0: it is none */
 } command;
 
 typedef struct opened {
@@ -87,9 +89,11 @@ struct test_device {
     int32_t planned_status;
     bool hit;
     bool lost, refuses_control;
+    bool spoiled, emptied; /* its kernels, its executables */
     uint32_t max_streams;
     int recordings, updates, prepared, queries, regions, region_nodes;
     uint64_t replays;
+    uint64_t num_prepared, last_destroyed; /* numbers of prepared launches */
     const char *left_alone;
     atomic_int callers; /* in a function, waiting for the lock or not */
     int alive, releases, most_callers, turns;
@@ -156,6 +160,14 @@ static void copy_bytes(test_device *c, command *work) {
 
 static int32_t do_replay(test_device *c, command *work);
 
+/* Whether a prepared launch is destroyed. */
+static bool has_lapsed(test_device *c, uint64_t prepared) {
+    pthread_mutex_lock(&c->mutex);
+    bool lapsed = c->last_destroyed >= prepared;
+    pthread_mutex_unlock(&c->mutex);
+    return lapsed;
+}
+
 static int32_t do_work(test_device *c, command *work) {
     if (work->verb != REPLAY) pause_ns(c->slow_ns);
     switch (work->verb) {
@@ -167,15 +179,22 @@ static int32_t do_work(test_device *c, command *work) {
         for (size_t i = 0; i < work->num_inputs + work->num_outputs; i++) {
             work->views[i].data = (void *)(uintptr_t)((uint64_t)(uintptr_t)work->views[i].data & ~SPACE);
         }
+        if (c->fault == LAPSING_PREPARED && work->prepared != 0 && has_lapsed(c, work->prepared)) return WEIR_OK;
+        if (c->fault == CLEARING_OUTPUTS) {
+            for (size_t i = 0; i < work->num_outputs; i++) memset(work->views[work->num_inputs + i].data, 0, work->views[work->num_inputs + i].bytes);
+        }
         /* Computes from what is in the scratch: whoever has it too at this time is found out. */
         if (work->scratch_bytes > 0) {
+            bool was_clear = work->scratch[0] == 0;
             memcpy(work->scratch, work->views[0].data, work->scratch_bytes);
+            if (c->fault == TRUSTING_SCRATCH && !was_clear) memset(work->scratch, 0x40, work->scratch_bytes);
+            if (c->fault == SPILLING_SCRATCH) work->scratch[work->scratch_bytes] = 1;
             if (c->slow_ns > 0) pause_ns(c->slow_ns);
             work->views[0].data = work->scratch;
         }
         work->why[0] = '\0';
         return test_kernel_run(work->kernel, work->views, work->views + work->num_inputs, work->num_inputs, work->num_outputs,
-                               c->fault == WRONG_KERNEL, work->why, sizeof work->why);
+                               c->fault == WRONG_KERNEL || work->spoiled, work->why, sizeof work->why);
     case REPLAY: return do_replay(c, work);
     default: return WEIR_OK;
     }
@@ -235,6 +254,7 @@ static void *work_of_stream(void *arg) {
                 continue;
             }
             if (waits && s->status == WEIR_OK && c->fault != UNPROPAGATED) s->status = e->status;
+            if (waits && s->status != WEIR_OK && c->fault == RENAMED_ERRORS) s->status = WEIR_CANCELLED;
         } else if (work->verb <= REPLAY && !skip) {
             /* The steps of a replay count one by one. */
             int32_t status = work->verb == REPLAY ? WEIR_OK : planned(c, "work");
@@ -277,7 +297,9 @@ static int32_t queue(stream *s, const command *what) {
 static int32_t issue(void *device, void *on, const char *function, const command *what) {
     test_device *c = ((opened *)device)->context;
     int32_t status = enter(c, function);
-    if (status == WEIR_OK) status = queue(on, what);
+    command work = *what;
+    work.spoiled = c->spoiled;
+    if (status == WEIR_OK) status = queue(on, &work);
     return leave(c, status);
 }
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <weir/ops.h>
 #include <weir/inspect.h>
+#include <weir/resource.h>
 #include <weir/trace.h>
 #include <weir/device.h>
 
@@ -367,6 +368,37 @@ static void test_trace(void) {
     held_device = NULL;
 }
 
+/* The device refuses the event behind an assignment of a variable: nobody knows when that is over. What it uses stays
+ * when the variable ends, until the device is lost. */
+static void test_variable(void) {
+    const weir_tensor_desc desc = vector_desc(LEN);
+    board on = plug_in_with("board-variable", WEIR_DEVICE_OWN_MEMORY | WEIR_DEVICE_CONCURRENT);
+    weir_engine *cpu = make_engine(NULL), *engine = engine_on(&on), *again = NULL;
+    weir_tensor *x = make_tensor(cpu, desc);
+    weir_resource *variable = NULL;
+    weir_stream *stream = NULL;
+    CHECK_OK(weir_variable_create(engine, NULL, "refused", &desc, 0, x, &variable));
+    is_refusing = true;
+    CHECK_EQ(weir_variable_assign(variable, x), WEIR_UNAVAILABLE);
+    is_refusing = false;
+    CHECK_CODE(weir_variable_assign(variable, x), WEIR_FAILED_PRECONDITION, "the variable is lost");
+    weir_resource_release(variable);
+    CHECK_OK(weir_resource_delete(engine, NULL, "refused"));
+    EVENTUALLY(alive(&on) == 3); /* the device, a block of memory and the variable's stream */
+    test_device_plan(on.device, "stream_create", 1, WEIR_DEVICE_LOST);
+    CHECK_EQ(weir_stream_create(engine, 0, NULL, &stream), WEIR_DEVICE_LOST);
+    weir_engine_release(engine);
+    CHECK_EQ(alive(&on), 3);
+    again = engine_on(&on);
+    CHECK_OK(weir_variable_create(again, NULL, "next", &desc, 0, x, &variable));
+    weir_resource_release(variable);
+    CHECK_OK(weir_resource_delete(again, NULL, "next"));
+    weir_engine_release(again);
+    weir_tensor_release(x);
+    weir_engine_release(cpu);
+    pull_out(&on);
+}
+
 int main(void) {
     weir_runtime_info before = runtime_info();
     test_refused();
@@ -378,6 +410,7 @@ int main(void) {
     test_copy_lost();
     test_clock();
     test_trace();
+    test_variable();
     check_released(&before);
     return 0;
 }

@@ -20,6 +20,7 @@ mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod device_clock;
+mod factory;
 mod insist;
 mod kind;
 pub mod plugin;
@@ -28,16 +29,19 @@ mod presence;
 mod recording;
 mod region;
 mod registry;
+mod scratch;
 mod traced_stream;
 mod waiting;
 mod watch;
 
+pub use factory::Factory;
 pub use kind::DeviceKind;
 pub use predicate::{Comparison, Integer, Predicate, Relation};
 pub use presence::Presence;
 pub use recording::{Executable, RecordedBranch, RecordedLoop, RecordedStep, RecordedWork, Recording};
 pub use region::{DeviceRegion, RegionNode, RegionValue};
 pub use registry::{OWN_PRIORITY, count, devices, kinds, open, register, replace, unregister};
+pub use scratch::LaunchScratch;
 pub use traced_stream::traced_stream;
 pub use waiting::Waiting;
 pub use watch::DeviceWatch;
@@ -148,6 +152,11 @@ pub trait Accelerator: Send + Sync {
 
     /// Frees it. No issued work uses it any more.
     fn deallocate(&self, address: usize, bytes: usize);
+
+    /// Whether it keeps freed memory, which `trim` then gives back.
+    fn can_trim(&self) -> bool {
+        false
+    }
 
     /// Keeps at most `keep` bytes of freed memory.
     fn trim(&self, _keep: usize) {}
@@ -290,6 +299,12 @@ pub struct DeviceStreamAttr<'a> {
 /// An in-order queue of a device. One thread at a time issues to it; others may record.
 pub trait DeviceStream: Send + Sync + Debug {
     fn launch(&self, launch: &Launch<'_>) -> Result<()>;
+
+    /// The scratch memory that this launch will be given here, with at least `spare` bytes behind what it asks for;
+    /// `None` if it is given none.
+    fn scratch(&self, _launch: &Launch<'_>, _spare: usize) -> Result<Option<LaunchScratch>> {
+        Ok(None)
+    }
 
     /// Prepares a launch that can be repeated cheaply on this stream; `None` if unsupported. The kernel outlives it,
     /// and the memory all launches in flight. Reuses the allocation of `before`, a prepared launch that is no longer
@@ -572,23 +587,6 @@ pub struct DeviceSettings {
     pub attributes: Option<Arc<Vec<u8>>>,
     /// The native handle of a context of the host's to use.
     pub context: Option<u64>,
-}
-
-/// Makes the devices of one kind.
-pub trait Factory: Send + Sync {
-    fn count(&self) -> u32;
-
-    /// The reason, if there are none.
-    fn why_none(&self) -> Option<String> {
-        None
-    }
-
-    /// Whether its devices are listed as this machine's.
-    fn is_listed(&self) -> bool {
-        true
-    }
-
-    fn open(&self, index: u32, settings: &DeviceSettings) -> Result<Arc<dyn Device>>;
 }
 
 /// The error for a feature that a device lacks.

@@ -10,7 +10,8 @@
 
 use super::device_clock::{DeviceAnchor, DeviceClock};
 use super::{
-    Device, DeviceEvent, DeviceStream, DeviceStreamAttr, Executable, Fill, Launch, PreparedLaunch, Transfer, label,
+    Device, DeviceEvent, DeviceStream, DeviceStreamAttr, Executable, Fill, Launch, LaunchScratch, PreparedLaunch,
+    Transfer, label,
 };
 use crate::base::time::now_ns;
 use crate::base::{Error, Result};
@@ -260,6 +261,10 @@ impl Drop for TracedStream {
 impl DeviceStream for TracedStream {
     fn launch(&self, launch: &Launch<'_>) -> Result<()> {
         self.piece(launch.name, usize::MAX, || self.inner.launch(launch))
+    }
+
+    fn scratch(&self, launch: &Launch<'_>, spare: usize) -> Result<Option<LaunchScratch>> {
+        self.inner.scratch(launch, spare)
     }
 
     fn prepare(&self, launch: &Launch<'_>, before: Option<Box<dyn PreparedLaunch>>) -> Option<Box<dyn PreparedLaunch>> {

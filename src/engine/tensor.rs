@@ -53,6 +53,14 @@ impl Tensor {
         Ok(Tensor::within(engine, desc, memory))
     }
 
+    /// One s32, in the memory of an engine of the host's.
+    pub fn of_number(host: Ref<Engine>, number: i32) -> Result<Ref<Tensor>> {
+        let tensor = Tensor::create(host, Desc::new(dtype::S32, &[1]))?;
+        // SAFETY: nobody else has it yet.
+        unsafe { tensor.view().as_bytes_mut() }.write_bytes().copy_from_slice(&number.to_ne_bytes());
+        Ok(tensor)
+    }
+
     /// In memory that is large enough.
     pub(super) fn within(engine: Ref<Engine>, desc: Desc, memory: MemoryBlock) -> Ref<Tensor> {
         // SAFETY: memory of the block, which the tensor keeps, and which is aligned for every element.

@@ -10,7 +10,9 @@
 //! known do not wait for it, and continue.
 //!
 //! A device may refuse the event behind an access, which is asked for once more then. If it goes on refusing, nobody
-//! knows when that access is over: the chain is *broken*, later accesses fail, and the memory is never given back.
+//! knows when that access is over: the chain is *broken*, and later accesses fail. When such a variable ends, what the
+//! access may use becomes a *remainder*: it stays as long as the device may be at it, and that is until the device is
+//! lost. The next variable on any device that is made or ends gives back the remainders of devices that are.
 
 use crate::base::time::Deadline;
 use crate::base::{Code, Desc, Error, Result};
@@ -19,7 +21,7 @@ use crate::device::{
     Location, Then, Transfer, traced_stream,
 };
 use crate::memory::{MemoryBlock, Pool, Tag, View};
-use crate::sync::{Mutex, ambient, fork};
+use crate::sync::{Global, Mutex, ambient, fork};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -55,6 +57,8 @@ pub(super) struct DeviceVariable {
     spare: Mutex<VecDeque<Arc<dyn DeviceEvent>>>,
     /// A stream for calls of the host's, one at a time.
     line: Mutex<Option<Box<dyn DeviceStream>>>,
+    /// For its end.
+    remainder: Mutex<Option<Box<Remainder>>>,
 }
 
 struct Chain {
@@ -69,6 +73,47 @@ struct Chain {
     broken: Option<Error>,
 }
 
+/// What an access uses whose end nobody knows, in the order in which it is given back.
+struct Remainder {
+    line: Option<Box<dyn DeviceStream>>,
+    memory: [Option<MemoryBlock>; 2],
+    device: Arc<dyn Device>,
+    next: Option<Box<Remainder>>,
+}
+
+/// The first of all.
+static REMAINDERS: Global<Option<Box<Remainder>>> = Global::new(|| None);
+
+impl Remainder {
+    /// A variable's, made with it, so that its end needs no memory.
+    fn new(device: &Arc<dyn Device>) -> Box<Remainder> {
+        Box::new(Remainder { line: None, memory: [None, None], device: Arc::clone(device), next: None })
+    }
+
+    fn keep(mut self: Box<Self>) {
+        let mut first = REMAINDERS.lock();
+        self.next = first.take();
+        *first = Some(self);
+    }
+
+    /// Gives back those of lost devices. Not under the lock: a device's functions are called.
+    fn sweep() {
+        let mut rest = {
+            let mut first = REMAINDERS.lock();
+            if first.is_none() {
+                return;
+            }
+            first.take()
+        };
+        while let Some(mut remainder) = rest {
+            rest = remainder.next.take();
+            if !remainder.device.is_lost() {
+                remainder.keep();
+            }
+        }
+    }
+}
+
 /// Whether an access is over, or has failed. Not called under a lock: a device may do work to answer.
 fn is_over(event: &Arc<dyn DeviceEvent>) -> bool {
     !matches!(event.is_reached(), Ok(false))
@@ -77,12 +122,13 @@ fn is_over(event: &Arc<dyn DeviceEvent>) -> bool {
 impl DeviceVariable {
     /// A zeroed variable.
     pub fn create(device: &Arc<dyn Device>, pool: &Arc<Pool>, desc: Desc) -> Result<DeviceVariable> {
+        Remainder::sweep();
         let bytes = desc.bytes()?;
         let memory = pool.allocate(bytes, tag(&desc))?;
         let chain = Mutex::new(Chain { memory: Some(memory), sum: None, number: 0, last: None, broken: None });
         let (device, pool) = (Arc::clone(device), Arc::clone(pool));
-        let (spare, line) = (Mutex::default(), Mutex::default());
-        let made = DeviceVariable { device, pool, desc, bytes, chain, spare, line };
+        let (spare, line, remainder) = (Mutex::default(), Mutex::default(), Mutex::new(Some(Remainder::new(&device))));
+        let made = DeviceVariable { device, pool, desc, bytes, chain, spare, line, remainder };
         if bytes > 0 {
             let fill = |stream: &dyn DeviceStream, chain: &Chain| {
                 stream.fill(&Fill { name: "a variable's zeros", address: chain.address()?, bytes, value: 0 })
@@ -268,8 +314,11 @@ impl Drop for DeviceVariable {
         };
         let (spare, line) = (std::mem::take(&mut *self.spare.lock()), self.line.lock().take());
         if broken.is_some() && !self.device.is_lost() {
-            return std::mem::forget((memory, sum, line));
+            let Some(mut remainder) = self.remainder.lock().take() else { return };
+            (remainder.line, remainder.memory) = (line, [memory, sum]);
+            return remainder.keep();
         }
+        Remainder::sweep();
         let Some((last, accelerator)) = last.zip(self.device.accelerator()) else { return };
         if !is_over(&last) {
             let held = (memory, sum, spare, line, Arc::clone(&last));

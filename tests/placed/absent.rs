@@ -365,3 +365,27 @@ fn conds_that_were_switches_stay_on_the_engine() {
     assert_eq!(fact(&program, "fetches"), 1, "{report}");
     assert_eq!(reports(&device), Vec::<String>::new());
 }
+
+#[test]
+fn which_side_a_merge_has_taken_stays_on_the_engine_too() {
+    let (device, engine) = engine("placed-absent-index", checked(1), Mistake::None, 1);
+    let (mut builder, x) = Builder::of("main", 2);
+    builder.engine = engine.clone();
+    let odd = builder.op(&[x[0]], |x| x[0] & 1);
+    let value = builder.op(&[x[1]], |x| x[0] * 10);
+    let switch = builder.graph.add_switch("switch", value, odd).unwrap();
+    let (no, yes) = (builder.op(&[switch.output(0)], |x| x[0] + 1), builder.op(&[switch.output(1)], |x| x[0] + 2));
+    // The true side first: its index is 0.
+    let merge = builder.graph.add_merge("merge", &[yes, no]).unwrap();
+    let both = builder.op(&[merge.output(0), merge.output(1)], |x| x[0] * 2 + x[1]);
+    builder.output(both);
+    let program = Program::compile(&builder.graph, vec![cpu(), engine], &CompileOptions::default()).unwrap();
+    for i in 0..4 {
+        let is_odd = i & 1;
+        assert_eq!(run_on(&program, None, &[i, 7]).unwrap(), [(71 + is_odd) * 2 + 1 - is_odd]);
+    }
+    let report = program.report(ReportFormat::Text);
+    assert!(report.contains("'merge' on placed-absent-index:0: by the device"), "{report}");
+    assert_eq!(fact(&program, "fetches"), 1, "{report}");
+    assert_eq!(reports(&device), Vec::<String>::new());
+}

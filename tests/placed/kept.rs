@@ -196,3 +196,40 @@ fn what_an_inner_branch_made_is_fetched_though_the_outer_one_hands_on_something_
     }
     assert_eq!(reports(&device), Vec::<String>::new());
 }
+
+#[test]
+fn what_comes_and_goes_one_after_the_other_takes_no_waits_of_streams() {
+    let (device, there) = engine("placed-in-line", checked(0), Mistake::None, 2);
+    let (mut condition, x) = Builder::of("more", 2);
+    let more = condition.op(&[x[0]], |x| i32::from(x[0] > 0));
+    let condition = condition.giving(&[more]);
+    let (mut body, x) = Builder::of("body", 2);
+    let left = body.op(&[x[0]], |x| x[0] - 1);
+    body.engine = there.clone();
+    let first = body.op(&[x[1]], |x| x[0].wrapping_mul(3));
+    body.engine = cpu();
+    let here = body.op(&[first], |x| x[0].wrapping_add(1));
+    body.engine = there.clone();
+    let second = body.op(&[here, first], |x| x[0] ^ x[1]);
+    body.engine = cpu();
+    let next = body.op(&[second], |x| x[0].wrapping_sub(5));
+    let body = body.giving(&[left, next]);
+    let (mut builder, x) = Builder::of("in line", 2);
+    let looped = builder.graph.add_while("loop", &condition, &body, &x, &[], 1).unwrap();
+    (0..2).for_each(|output| builder.output(looped.output(output)));
+    let program = compile(&builder.graph, &there, &CompileOptions::default());
+    let by_hand = |count: i32, value: i32| {
+        (0..count).fold(value, |value, _| {
+            let first = value.wrapping_mul(3);
+            (first.wrapping_add(1) ^ first).wrapping_sub(5)
+        })
+    };
+    let mut waits = Vec::new();
+    for count in [3, 40] {
+        let before = device.inner.counters().waits;
+        assert_eq!(run(&program, &[count, 7], &RunOptions::default()).unwrap(), [0, by_hand(count, 7)]);
+        waits.push(device.inner.counters().waits - before);
+    }
+    assert_eq!(waits[0], waits[1], "no iteration takes any");
+    assert_eq!(reports(&device), Vec::<String>::new());
+}

@@ -75,12 +75,52 @@ static weir_kernel *builtin_kernel(const node *n, weir_engine *engine) {
 
 static void add_nodes(building *b, const graph_plan *g, weir_value *values);
 
+/* The nodes that wait for what a node of the plan waits for. */
+typedef struct beginning {
+    weir_node nodes[MAX_INS];
+    int count;
+} beginning;
+
+/* A loop as nodes of a frame. */
+static void add_frame(building *b, const node *n, const char *name, const weir_value *ins, weir_value *outs, weir_node *out_node,
+                      beginning *first) {
+    weir_value before[MAX_VALUES], inside[MAX_VALUES], merged[MAX_INS], left[MAX_INS], going, next;
+    weir_node merges[MAX_INS], last;
+    char part[48];
+    for (int i = 0; i < n->num_in; i++) {
+        const bool is_constant = i >= n->num_variables;
+        snprintf(part, sizeof part, "%s.enter%d", name, i);
+        MUST(weir_graph_add_enter(b->graph, part, ins[i], name, is_constant, n->parallel, &merged[i], &first->nodes[i]));
+        snprintf(part, sizeof part, "%s.merge%d", name, i);
+        if (!is_constant) MUST(weir_graph_add_loop_merge(b->graph, part, merged[i], &merged[i], &merges[i]));
+        before[i] = inside[i] = merged[i];
+    }
+    first->count = n->num_in;
+    add_nodes(b, n->graphs[0], before);
+    snprintf(part, sizeof part, "%s.cond", name);
+    MUST(weir_graph_add_loop_cond(b->graph, part, before[n->graphs[0]->outputs[0]], &going, NULL));
+    for (int i = 0; i < n->num_variables; i++) {
+        snprintf(part, sizeof part, "%s.switch%d", name, i);
+        MUST(weir_graph_add_switch(b->graph, part, merged[i], going, &left[i], &inside[i], NULL));
+    }
+    add_nodes(b, n->graphs[1], inside);
+    for (int i = 0; i < n->num_variables; i++) {
+        snprintf(part, sizeof part, "%s.next%d", name, i);
+        MUST(weir_graph_add_next_iteration(b->graph, part, inside[n->graphs[1]->outputs[i]], &next, NULL));
+        MUST(weir_graph_set_back_edge(b->graph, merges[i], next));
+        snprintf(part, sizeof part, "%s.exit%d", name, i);
+        MUST(weir_graph_add_exit(b->graph, i == 0 ? name : part, left[i], &outs[i], &last));
+        if (i == 0) *out_node = last;
+    }
+}
+
 static void add_switch(building *b, const node *n, const char *name, const weir_value *ins, weir_value *outs, weir_node *out_node,
-                       weir_node *first) {
+                       beginning *first) {
     weir_value side[2], ends[2];
     char part[48];
     snprintf(part, sizeof part, "%s.switch", name);
-    MUST(weir_graph_add_switch(b->graph, part, ins[1], ins[0], &side[0], &side[1], first));
+    first->count = 1;
+    MUST(weir_graph_add_switch(b->graph, part, ins[1], ins[0], &side[0], &side[1], &first->nodes[0]));
     for (int s = 0; s < 2; s++) {
         weir_value values[MAX_VALUES];
         values[0] = side[s];
@@ -109,12 +149,16 @@ static void add_kernel_node(building *b, const node *n, const char *name, const 
     if (n->open_placement && !host) MUST(weir_graph_set_placement(b->graph, *out_node, WEIR_PLACEMENT_ANY));
 }
 
-static void add_node(building *b, const node *n, const weir_value *ins, weir_value *outs, weir_node *out_node, weir_node *first) {
+static void add_node(building *b, const node *n, const weir_value *ins, weir_value *outs, weir_node *out_node, beginning *first) {
     world *w = b->w;
     char name[24];
     weir_graph *graphs[3] = {NULL, NULL, NULL};
     size_t num_in = (size_t)n->num_in, num_out = (size_t)n->num_out;
     snprintf(name, sizeof name, "n%d", n->id);
+    if (n->op == OP_WHILE && n->in_frame) {
+        add_frame(b, n, name, ins, outs, out_node, first);
+        return;
+    }
     if (n->op == OP_COND || n->op == OP_CASE || n->op == OP_WHILE) {
         for (int i = 0; i < n->num_graphs; i++) graphs[i] = build_graph(w, n->graphs[i], NULL);
     }
@@ -175,14 +219,16 @@ static void add_nodes(building *b, const graph_plan *g, weir_value *values) {
         body *body = &b->w->bodies[n->id];
         body->node = n;
         body->world = b->w;
-        weir_node first;
-        bool two = n->op == OP_SWITCH;
+        beginning first = {.count = 0};
         add_node(b, n, ins, outs, &nodes[i], &first);
+        if (first.count == 0 && n->op != OP_CONSTANT) first = (beginning){.nodes = {nodes[i]}, .count = 1};
         for (int k = 0; k < n->num_out; k++) values[n->first_out + k] = outs[k];
         for (int k = 0; k < n->num_before && n->op != OP_CONSTANT; k++) {
             const node *from = &g->nodes[n->before[k]];
             if (from->op == OP_CONSTANT) continue;
-            if (!is_planted("order")) MUST(weir_graph_add_control_edge(b->graph, nodes[n->before[k]], two ? first : nodes[i]));
+            for (int f = 0; f < first.count && !is_planted("order"); f++) {
+                MUST(weir_graph_add_control_edge(b->graph, nodes[n->before[k]], first.nodes[f]));
+            }
             bool bodies = (op_is_host(from->op) || from->op == OP_TASK) && (op_is_host(n->op) || n->op == OP_TASK);
             if (bodies) body->after[k] = &b->w->bodies[from->id];
         }

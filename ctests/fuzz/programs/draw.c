@@ -29,7 +29,7 @@ bool chance(dice *d, int percent) {
 typedef struct taste {
     dice *d;
     plan *p;
-    bool devices, control, dynamic, later, block, fail, tasks, uncounted;
+    bool devices, control, dynamic, later, block, fail, tasks, uncounted, placed_switches;
     int id_limit;
 } taste;
 
@@ -262,7 +262,7 @@ static graph_plan *draw_graph(taste *t, int depth, const type *inputs, int num_i
         int before = g->num_nodes;
         if (deeper && what < 9) draw_choice(t, g, depth);
         else if (deeper && what < 15) draw_loop(t, g, depth);
-        else if (deeper && what < 21 && !t->devices) draw_switch(t, g, depth);
+        else if (deeper && what < 21 && (!t->devices || t->placed_switches)) draw_switch(t, g, depth);
         else if (deeper && what < 25) draw_program(t, g, depth, OP_PROGRAM);
         else if (deeper && what < 28) draw_program(t, g, depth, OP_CALL);
         else draw_simple(t, g);
@@ -363,6 +363,43 @@ static void draw_caller(dice *d, plan *p, caller_plan *c, int id) {
     }
 }
 
+/* ---- Frames ------------------------------------------------------------------------------------ */
+
+/* Which values of a graph are those of a frame if its inputs are; false if a node is in no frame then, and so would run
+ * once and not in each iteration. Graphs on the sides of switches are a part of the graph around. */
+static bool all_framed(const graph_plan *g, const bool *inputs, bool *outputs) {
+    bool framed[MAX_VALUES] = {false}, sides[2][MAX_PROGRAM_OUTS];
+    for (int i = 0; i < g->num_inputs; i++) framed[i] = inputs[i];
+    for (int i = 0; i < g->num_nodes; i++) {
+        const node *n = &g->nodes[i];
+        bool any = false, ins[MAX_INS];
+        for (int k = 0; k < n->num_in; k++) any |= ins[k] = framed[n->ins[k]];
+        if (n->op == OP_CONSTANT) continue;
+        if (!any) return false;
+        /* The switch's own values, and then those of its sides. */
+        if (n->op == OP_SWITCH) ins[1] = true;
+        for (int s = 0; s < 2 && n->op == OP_SWITCH; s++) {
+            if (!all_framed(n->graphs[s], ins + 1, sides[s])) return false;
+        }
+        for (int k = 0; k < n->num_out; k++) framed[n->first_out + k] = true;
+    }
+    for (int i = 0; i < g->num_outputs; i++) outputs[i] = framed[g->outputs[i]];
+    return true;
+}
+
+/* A node of the body that reads invariants alone would run as often as the condition. */
+static bool fits_frame(const node *loop) {
+    bool inputs[MAX_INS] = {true, true, true, true}, outputs[MAX_PROGRAM_OUTS];
+    for (int i = 0; i < 2; i++) {
+        for (int k = loop->num_variables; i == 1 && k < MAX_INS; k++) inputs[k] = false;
+        if (!all_framed(loop->graphs[i], inputs, outputs)) return false;
+        for (int k = 0; k < loop->graphs[i]->num_outputs; k++) {
+            if (!outputs[k]) return false;
+        }
+    }
+    return true;
+}
+
 /* ---- The whole --------------------------------------------------------------------------------- */
 
 plan *plan_draw(uint64_t number, const drops *dropped) {
@@ -372,6 +409,7 @@ plan *plan_draw(uint64_t number, const drops *dropped) {
     p->number = number;
     p->num_devices = chance(&d, 45) ? roll(&d, 1, MAX_DEVICES) : 0;
     taste t = {.d = &d, .p = p, .devices = p->num_devices > 0, .id_limit = 70};
+    t.placed_switches = number % 2 == 0; /* no draw: the others keep their numbers */
     t.control = chance(&d, 85);
     t.dynamic = !t.devices && chance(&d, 20);
     t.later = chance(&d, 45);
@@ -410,6 +448,9 @@ plan *plan_draw(uint64_t number, const drops *dropped) {
     }
     for (int i = 0; i < p->num_callers; i++) {
         for (int k = 0; k < p->callers[i].num_acts; k++) p->callers[i].acts[k].follows = chance(&more, 25);
+    }
+    for (node *n = p->all; n != NULL; n = n->all_next) {
+        if (n->op == OP_WHILE) n->in_frame = chance(&more, 50) && fits_frame(n);
     }
     plan_leave_out(p, dropped);
     return p;

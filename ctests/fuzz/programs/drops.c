@@ -11,7 +11,7 @@
 #include "plan.h"
 
 const char *const feature_names[FEATURES] = {
-    "devices", "later", "block", "fail",  "open",  "switch", "cond",       "while",        "program",      "call",
+    "devices", "later", "block", "fail",  "open",  "switch", "cond",       "while",        "frame",        "placed-switch", "program",      "call",
     "task",    "partial", "cancel", "deadline", "many", "later-many", "bound", "jobs", "nameless", "stream-task",
     "task-runs", "task-waits", "device-task", "sync", "absent", "placed-options", "ports", "pools", "notice",
     "progress"};
@@ -75,6 +75,7 @@ static void drop_node(node *n, const drops *d) {
                       [OP_MAKE] = d->without[F_OPEN],       [OP_MAP] = d->without[F_OPEN],
                       [OP_FOLD] = d->without[F_OPEN]};
     n->dropped = d->nodes[n->id] || control[n->op];
+    if (d->without[F_FRAME]) n->in_frame = false;
     if (n->device >= 0 && (d->without[F_DEVICES] || d->devices[n->device])) n->device = -1;
     if (d->without[F_DEVICES]) n->open_placement = false;
     if (d->without[F_LATER] && n->manner >= LATER_INSIDE && n->manner <= LATER_LATE) n->manner = AT_ONCE;
@@ -205,6 +206,8 @@ static void note_graph(plan *p, graph_plan *g) {
         p->uses[F_SWITCH] |= n->op == OP_SWITCH;
         p->uses[F_COND] |= n->op == OP_COND || n->op == OP_CASE;
         p->uses[F_WHILE] |= n->op == OP_WHILE;
+        p->uses[F_FRAME] |= n->op == OP_WHILE && n->in_frame;
+        p->uses[F_PLACED_SWITCH] |= n->op == OP_SWITCH && p->num_devices > 0;
         p->uses[F_PROGRAM] |= n->op == OP_PROGRAM;
         p->uses[F_CALL] |= n->op == OP_CALL;
         p->uses[F_TASK] |= n->op == OP_TASK || n->op == OP_SINK;
@@ -251,7 +254,11 @@ static void note_callers(plan *p) {
 }
 
 void plan_leave_out(plan *p, const drops *d) {
-    for (node *n = p->all; n != NULL; n = n->all_next) drop_node(n, d);
+    const bool has_devices = p->num_devices > 0;
+    for (node *n = p->all; n != NULL; n = n->all_next) {
+        drop_node(n, d);
+        n->dropped |= n->op == OP_SWITCH && has_devices && d->without[F_PLACED_SWITCH];
+    }
     for (int i = 0; i < p->num_owned; i++) bypass(p->owned[i], d->without[F_ABSENT]);
     graph_plan *g = p->graph;
     for (int i = 0, kept = 0, all = g->num_outputs; i < all; i++) {

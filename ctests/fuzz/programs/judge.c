@@ -95,7 +95,7 @@ void compare_device(const pending *p) {
             int index = output_index(p, k), d = w->plan->output_device[index];
             void *data = NULL;
             weir_stream *s = NULL;
-            if (d < 0 || o->outputs[index].poison) continue;
+            if (d < 0 || o->outputs[index].poison || o->outputs[index].absent) continue;
             weir_tensor *host = vec_tensor(w->cpu);
             MUST(weir_stream_create(w->devices[d], 0, NULL, &s));
             MUST(weir_enqueue_copy(s, output_of(p, c, k), host));

@@ -117,6 +117,7 @@ typedef struct node {
     graph_plan *graphs[3];
     int num_variables; /* OP_WHILE: the rest of the inputs are invariants */
     int parallel;
+    bool in_frame;     /* OP_WHILE: as nodes of a frame, enters and exits and so on, and not as one node */
     bool dropped;
     bool uncounted;    /* inside of an OP_CALL, which is left out if nobody needs it */
     struct node *all_next; /* all nodes of the program */
@@ -245,6 +246,8 @@ typedef enum feature {
     F_SWITCH,
     F_COND,
     F_WHILE,
+    F_FRAME,       /* loops as nodes of frames */
+    F_PLACED_SWITCH, /* switches of programs with devices */
     F_PROGRAM,
     F_CALL,
     F_TASK,

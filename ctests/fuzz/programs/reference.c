@@ -275,7 +275,7 @@ static void print_graph(FILE *to, const graph_plan *g, int deep) {
         if (n->device >= 0) fprintf(to, " on d%d", n->device);
         if (n->open_placement) fprintf(to, " anywhere");
         if (n->fail_modulus > 0) fprintf(to, " fails(%d of %d)", n->fail_rest, n->fail_modulus);
-        if (n->op == OP_WHILE) fprintf(to, " variables=%d parallel=%d", n->num_variables, n->parallel);
+        if (n->op == OP_WHILE) fprintf(to, " variables=%d parallel=%d%s", n->num_variables, n->parallel, n->in_frame ? " in a frame" : "");
         if (n->op == OP_CALL) fprintf(to, " way=%d count=%d", n->way, n->count);
         for (int k = 0; k < n->num_before; k++) fprintf(to, " after n%d", g->nodes[n->before[k]].id);
         fprintf(to, "\n");

@@ -147,6 +147,10 @@ impl Accelerator for CudaDevice {
         sweep();
     }
 
+    fn can_trim(&self) -> bool {
+        true
+    }
+
     fn trim(&self, keep: usize) {
         sweep();
         self.memory.trim(keep);

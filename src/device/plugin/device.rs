@@ -188,6 +188,10 @@ impl Accelerator for PluginDevice {
         event::sweep(&self.opened);
     }
 
+    fn can_trim(&self) -> bool {
+        self.opened.functions().memory_trim.is_some()
+    }
+
     fn trim(&self, keep: usize) {
         self.opened.let_go(std::ptr::null_mut(), move |device, _| {
             if let Some(trim) = device.functions().memory_trim {

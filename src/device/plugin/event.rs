@@ -12,6 +12,7 @@ use super::opened::Opened;
 use super::owned::{Owned, own};
 use super::table::Pointer;
 use crate::abi::weir_device_capability_flags as C;
+use crate::abi::weir_device_object_value;
 use crate::base::time::Deadline;
 use crate::base::{Code, Error, Result};
 use crate::device::{DeviceEvent, Waiting};
@@ -213,6 +214,12 @@ impl DeviceEvent for PluginEvent {
             device.functions().event_elapsed.map(call)
         })?;
         Ok(elapsed)
+    }
+
+    fn native_handle(&self) -> Result<u64> {
+        let Owned { device, handle } = &self.owned;
+        // SAFETY: an event of this device's.
+        unsafe { device.native_handle(weir_device_object_value::WEIR_DEVICE_OBJECT_EVENT, *handle) }
     }
 }
 

@@ -32,6 +32,10 @@ impl ScratchBlock {
     pub(super) fn address(&self) -> usize {
         self.address
     }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
 }
 
 impl Drop for ScratchBlock {

@@ -13,7 +13,8 @@ use super::work;
 use crate::abi::{weir_device_capability_flags as C, weir_device_object_value};
 use crate::base::{Error, Result};
 use crate::device::{
-    DeviceEvent, DeviceStream, Executable, Fill, Launch, Location, PreparedLaunch, RecordedWork, Transfer,
+    DeviceEvent, DeviceStream, Executable, Fill, Launch, LaunchScratch, Location, PreparedLaunch, RecordedWork,
+    Transfer,
 };
 use crate::sync::Mutex;
 use std::cell::Cell;
@@ -42,6 +43,26 @@ impl PluginStream {
     }
 }
 
+impl PluginStream {
+    /// # Safety
+    /// The launch's kernel, of this device.
+    unsafe fn scratch_of(
+        &self,
+        kernel: *mut c_void,
+        launch: &Launch<'_>,
+        spare: usize,
+    ) -> Result<Option<LaunchScratch>> {
+        let device = &self.owned.device;
+        // SAFETY: as demanded of the caller, and a call of it.
+        let asked = unsafe { device.scratch_bytes(kernel, &arguments(launch, None))? };
+        if asked == 0 {
+            return Ok(None);
+        }
+        let block = self.scratch.take(device, asked.saturating_add(spare), launch.name)?;
+        Ok(Some(LaunchScratch { address: block.address(), bytes: block.bytes(), asked }))
+    }
+}
+
 impl Drop for PluginStream {
     fn drop(&mut self) {
         let Owned { device, handle } = &self.owned;
@@ -58,17 +79,13 @@ impl DeviceStream for PluginStream {
     fn launch(&self, launch: &Launch<'_>) -> Result<()> {
         let Owned { device, handle } = &self.owned;
         let kernel = kernel_of(launch, device)?;
-        let mut call = arguments(launch, None);
-        // SAFETY: a kernel of the device's, and a call of it.
-        let bytes = unsafe { device.scratch_bytes(kernel, &call)? };
-        if bytes > 0 {
-            let block = self.scratch.take(device, bytes, launch.name)?;
-            (call.scratch, call.scratch_bytes) = (block.address() as u64, bytes as u64);
-        }
+        // SAFETY: a kernel of the device's.
+        let scratch = unsafe { self.scratch_of(kernel, launch, 0)? };
+        let scratch = scratch.map(|scratch| (scratch.address, scratch.asked));
         if device.functions().work_submit.is_some() {
-            let scratch = (bytes > 0).then_some((call.scratch as usize, bytes));
             return self.submit(&RecordedWork::Launch(*launch), scratch);
         }
+        let call = arguments(launch, scratch);
         self.issue("launch", || {
             // SAFETY: the plug-in's function and objects; the arguments live during the call.
             let launch = |f: unsafe extern "C" fn(_, _, _, _) -> i32| unsafe {
@@ -76,6 +93,12 @@ impl DeviceStream for PluginStream {
             };
             device.functions().launch.map(launch)
         })
+    }
+
+    fn scratch(&self, launch: &Launch<'_>, spare: usize) -> Result<Option<LaunchScratch>> {
+        let kernel = kernel_of(launch, &self.owned.device)?;
+        // SAFETY: as above.
+        unsafe { self.scratch_of(kernel, launch, spare) }
     }
 
     fn prepare(&self, launch: &Launch<'_>, before: Option<Box<dyn PreparedLaunch>>) -> Option<Box<dyn PreparedLaunch>> {

@@ -3,7 +3,7 @@
 use super::bench::{DeviceBench, Finding, Seen, of_work_under_way, under_way};
 use super::keep::told;
 use crate::base::{Code, Error, Result as Outcome};
-use crate::device::{HostFunction, Launch, Operation, Recipe};
+use crate::device::{DeviceEvent, HostFunction, Launch, Operation, Recipe};
 use crate::memory::View;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ struct Fails;
 
 impl HostFunction for Fails {
     unsafe fn call(&self, _inputs: &[View], _outputs: &[View]) -> Outcome<()> {
-        Err(Error::new(Code::Aborted, "as the conformance check has asked"))
+        Err(Error::new(Code::DataLoss, "as the conformance check has asked"))
     }
 }
 
@@ -54,6 +54,14 @@ pub(super) fn late(bench: &DeviceBench) -> Finding {
             if event.is_reached().is_ok() {
                 return Err(format!("an event of {whose} does not give the failure in front of it"));
             }
+        }
+        // What follows from a failure may be ABORTED, and then names the failure.
+        let code = |event: &Arc<dyn DeviceEvent>| event.is_reached().err().map(|error| error.as_origin().code());
+        if let (Some(first), Some(second)) = (code(&event), code(&other))
+            && first != second
+        {
+            let text = "and the event of a stream that waits for it gives";
+            return Err(format!("an event gives the failure as {first:?}, {text} {second:?}"));
         }
         field.stream(0).clear_error();
         field.stream(1).clear_error();

@@ -40,6 +40,11 @@ impl<'a> Field<'a> {
         Ok(())
     }
 
+    /// The alignment of the device's memory.
+    pub(super) fn alignment(&self) -> usize {
+        self.bench.device.alignment()
+    }
+
     pub(super) fn stream(&mut self, stream: usize) -> &dyn DeviceStream {
         self.bench.step();
         &*self.parts.streams[stream]

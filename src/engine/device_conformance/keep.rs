@@ -193,12 +193,21 @@ impl Pinned {
         Location::Host(unsafe { HostAddress::new(self.address) })
     }
 
+    /// The host is about to use all of it, as the device is told.
+    fn announce(&self, writes: bool) {
+        if let Ok(pinning) = pinning(&self.device) {
+            pinning.host_uses(self.address, self.bytes, writes, "conformance");
+        }
+    }
+
     pub(super) fn write(&self, value: u8) {
+        self.announce(true);
         // SAFETY: nobody else uses it yet.
         unsafe { self.view().as_bytes_mut().fill(value) };
     }
 
     pub(super) fn expect(&self, value: impl Fn(usize) -> u8, what: &str) -> Result<(), String> {
+        self.announce(false);
         let view = self.view();
         // SAFETY: the copies to it are done.
         match unsafe { view.as_bytes() }.read_bytes().iter().enumerate().find(|&(at, &byte)| byte != value(at)) {

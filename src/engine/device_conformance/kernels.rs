@@ -1,6 +1,7 @@
 //! Clauses about kernels: a device's kernels compute what the host's do.
 
 use super::bench::{DeviceBench, Finding, Seen};
+use super::field::Field;
 use super::keep::told;
 use crate::base::{Code, Desc, Error, Result as Outcome, dtype};
 use crate::device::{DeviceKernel, HostFunction, Launch, Operation, Recipe, RecordedStep, RecordedWork, Recording};
@@ -125,12 +126,24 @@ pub(super) enum LaunchWay {
     Launched,
     Recorded,
     Prepared,
+    /// In scratch memory with any contents.
+    InScratch,
+    /// With the output where the first input is.
+    InPlace,
 }
 
 pub(super) fn known(bench: &DeviceBench) -> Finding {
     let names = each_known(bench, LaunchWay::Launched)?;
     match names.is_empty() {
         true => Ok(Seen::NotOffered("it has none of those that are tried".to_owned())),
+        false => Ok(Seen::Kept(names.join(", "))),
+    }
+}
+
+pub(super) fn in_place(bench: &DeviceBench) -> Finding {
+    let names = each_known(bench, LaunchWay::InPlace)?;
+    match names.is_empty() {
+        true => Ok(Seen::NotOffered("none of those that are tried works in place".to_owned())),
         false => Ok(Seen::Kept(names.join(", "))),
     }
 }
@@ -149,7 +162,12 @@ pub(super) fn each_known(bench: &DeviceBench, way: LaunchWay) -> Result<Vec<&'st
             num_outputs: 1,
             host: Some(Arc::clone(&host)),
         };
-        match bench.accelerator()?.kernel(&recipe) {
+        // A kernel that ends leaves those that are like it as they are.
+        let passing = bench.accelerator()?.kernel(&recipe);
+        let made = bench.accelerator()?.kernel(&recipe);
+        drop(passing);
+        match made {
+            Ok(on_device) if way == LaunchWay::InPlace && !(on_device.in_place() && kernel.in_place()) => {}
             Ok(on_device) => {
                 let outputs = kernel.infer(&inputs).map_err(told)?;
                 if compare(bench, (operation, way), &on_device, &*host, &inputs, &outputs[0])? {
@@ -174,11 +192,14 @@ fn compare(
 ) -> Result<bool, String> {
     let mut field = bench.field(1)?;
     field.keep_kernel(kernel);
-    let (mut here, mut there, mut kept) = (Vec::new(), Vec::new(), Vec::new());
-    for desc in inputs.iter().chain([output]) {
+    let (mut here, mut there, mut kept) = (Vec::new(), Vec::<View>::new(), Vec::new());
+    for (at, desc) in inputs.iter().chain([output]).enumerate() {
         let bytes = desc.bytes().map_err(told)?;
         let buffer = AlignedBuffer::zeroed(bytes, "conformance").map_err(told)?;
-        let address = field.block(bytes)?;
+        let address = match way == LaunchWay::InPlace && at == inputs.len() {
+            true => there[0].data().addr(),
+            false => field.block(bytes)?,
+        };
         // SAFETY: the buffer's, and the device's, which are kept until the end.
         unsafe {
             here.push(View::new(buffer.data(), bytes, *desc));
@@ -196,16 +217,38 @@ fn compare(
     }
     let (on_device, result) = there.split_at(inputs.len());
     let launch = Launch { name: "conformance", kernel, inputs: on_device, outputs: result };
-    let mut prepared = None;
+    let mut spared = None;
     match way {
-        LaunchWay::Launched => field.stream(0).launch(&launch).map_err(told)?,
+        LaunchWay::Launched | LaunchWay::InPlace => field.stream(0).launch(&launch).map_err(told)?,
+        LaunchWay::InScratch => {
+            let moved = field.moved(&launch)?;
+            let asked = |field: &mut Field<'_>, launch: &Launch<'_>| {
+                let scratch = field.stream(0).scratch(launch, 0).map_err(told)?;
+                Ok::<_, String>(scratch.map_or(0, |scratch| scratch.asked))
+            };
+            let needs = [asked(&mut field, &launch)?, asked(&mut field, &Launch { inputs: &moved, ..launch })?];
+            if needs[0] != needs[1] {
+                let [one, other] = needs;
+                return Err(format!("'{operation}' asks for {one} bytes, and with other addresses for {other}"));
+            }
+            if needs[0] == 0 {
+                return field.take_down().map(|()| false);
+            }
+            for value in [0, 0xFF, 0xA5] {
+                spared = field.soil(0, &launch, value)?;
+                field.stream(0).launch(&launch).map_err(told)?;
+            }
+        }
         LaunchWay::Recorded => {
             let steps = [RecordedStep { work: RecordedWork::Launch(launch), after: &[] }];
             let recording = Recording { name: "conformance", steps: &steps };
+            // One that ends leaves another one of the same recording as it is.
+            let passing = bench.accelerator()?.record(&recording);
             let executable = match bench.accelerator()?.record(&recording) {
                 Err(error) if error.code() == Code::Unimplemented => return field.take_down().map(|()| false),
                 recorded => recorded.map_err(told)?,
             };
+            drop(passing);
             field.keep_executable(&executable);
             field.stream(0).replay(&executable, "a recording").map_err(told)?;
         }
@@ -218,19 +261,23 @@ fn compare(
             if before.is_none() {
                 return field.take_down().map(|()| false);
             }
-            prepared = field.stream(0).prepare(&launch, before);
+            let prepared = field.stream(0).prepare(&launch, before);
             // It may refuse any call, which is then launched in full.
-            let Some(call) = &prepared else { return field.take_down().map(|()| false) };
+            let Some(call) = prepared else { return field.take_down().map(|()| false) };
+            // It ends while its launches are in flight.
+            field.burden(0, 1)?;
             for _ in 0..3 {
-                field.stream(0).launch_prepared(&**call, "conformance").map_err(told)?;
+                field.stream(0).launch_prepared(&*call, "conformance").map_err(told)?;
             }
+            drop(call);
         }
     }
+    let spared = field.download_spared(0, spared)?;
     let landing = field.download(0, result[0].data().addr(), result[0].bytes())?;
     let event = field.mark(0)?;
     field.reach(&event)?;
     event.is_reached().map_err(told)?;
-    drop(prepared);
+    field.expect_spared(spared, operation)?;
     // SAFETY: nobody else has the buffers.
     unsafe { host.call(given, wanted) }.map_err(told)?;
     let got = field.landed(landing);

@@ -117,6 +117,51 @@ pub(super) fn fills(bench: &DeviceBench) -> Finding {
     Ok(Seen::Kept(format!("{} sizes", sizes().len())))
 }
 
+/// Trims while some memory is in use, and some was freed; then all that was freed can be had at once, in one piece.
+pub(super) fn trimmed(bench: &DeviceBench) -> Finding {
+    const PARTS: usize = 6;
+    /// More memory than this is not asked for: others may want it meanwhile.
+    const MOST: u64 = 4 << 30;
+    let accelerator = bench.accelerator()?;
+    if !accelerator.can_trim() {
+        return Ok(Seen::NotOffered("it keeps no memory that was freed".to_owned()));
+    }
+    let mut field = bench.field(1)?;
+    let mut blocks = Vec::new();
+    for number in 0..bench.rounds() {
+        let bytes = 1 + bench.draw(70_000);
+        drop(DeviceBlock::on(&bench.device, bytes).map_err(told)?);
+        // Other memory of the same size is in use while that is trimmed.
+        let address = field.block(bytes)?;
+        field.fill(0, address, bytes, number as u8)?;
+        drop(DeviceBlock::on(&bench.device, bytes).map_err(told)?);
+        accelerator.trim([0, 100_000, 0, usize::MAX][number % 4]);
+        let after = field.block(bytes)?;
+        field.fill(0, after, bytes, !(number as u8))?;
+        blocks.extend([(address, bytes, number as u8), (after, bytes, !(number as u8))]);
+    }
+    let landings =
+        blocks.iter().map(|&(address, bytes, _)| field.download(0, address, bytes)).collect::<Result<Vec<_>, _>>()?;
+    field.finish(0)?;
+    for (landing, (_, bytes, value)) in landings.into_iter().zip(&blocks) {
+        field.expect(landing, &vec![*value; *bytes], "memory in use, when other memory was trimmed")?;
+    }
+    let known = bench.device.memory_bytes();
+    if (1..=MOST).contains(&known) {
+        accelerator.trim(0);
+        let part = known as usize / 8;
+        // As many as there is room for: a faulty device's memory may be left behind by earlier clauses.
+        let parts: Vec<DeviceBlock> = (0..PARTS).map_while(|_| DeviceBlock::on(&bench.device, part).ok()).collect();
+        let count = parts.len();
+        drop(parts);
+        accelerator.trim(0);
+        let whole = if count > 1 { DeviceBlock::on(&bench.device, part * (count - 1)).map(drop) } else { Ok(()) };
+        whole.map_err(|error| format!("memory that was freed and trimmed is not to be had: {}", error.message()))?;
+    }
+    field.take_down()?;
+    Ok(Seen::Kept(format!("{} times", bench.rounds())))
+}
+
 pub(super) fn peers(bench: &DeviceBench) -> Finding {
     const BYTES: usize = 100_001;
     let (kind, index) = (bench.device.kind(), bench.device.index());

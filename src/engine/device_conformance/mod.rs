@@ -15,6 +15,8 @@ mod order;
 mod pinned;
 mod recordings;
 mod regions;
+mod scratch;
+mod settings;
 
 use crate::base::Result;
 use crate::base::time::Deadline;
@@ -24,11 +26,13 @@ use crate::sync::{EventCount, Mutex};
 use crate::threadpool::conformance::{ClauseVerdict, Options, ReportLine};
 use bench::{DeviceBench, Finding, Seen};
 use keep::Keep;
+use memory::round_trip;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 type Probe = fn(&DeviceBench) -> Finding;
+type BoxedProbe = Box<dyn FnOnce(&DeviceBench) -> Finding + Send>;
 
 /// The clauses of docs/devices.md, in its order.
 const PROBES: [(&str, &str, Probe); 17] = [
@@ -51,9 +55,26 @@ const PROBES: [(&str, &str, Probe); 17] = [
     ("D17", "devices of a kind copy to one another", memory::peers),
 ];
 
+/// Those that come after it was closed and opened.
+const MORE_PROBES: [(&str, &str, Probe); 13] = [
+    ("D19", "copies meet pinned memory when it is their turn", pinned::pinned),
+    ("D20", "a stream is idle when its work is done, and not early", recordings::idle),
+    ("D21", "a replay does its steps in order, as they were last", recordings::recordings),
+    ("D22", "branches and loops go by what is in memory", recordings::control),
+    ("D23", "what was prepared is what is launched", recordings::prepared),
+    ("D24", "functions of the host's are called in order", kernels::of_the_host),
+    ("D25", "what was issued in a batch is done", order::batches),
+    ("D26", "a kernel of a region does what its nodes do", regions::regions),
+    ("D27", "a launch needs no more scratch memory than it says", scratch::scratch),
+    ("D28", "an output may lie where its input is", kernels::in_place),
+    ("D29", "what is trimmed is what nobody has", memory::trimmed),
+    ("D30", "as many streams as it wants work side by side", order::streams),
+    ("D31", "a native handle stays the same", settings::handles),
+];
+
 /// The clauses about order, events, waits and destruction. A device that breaks one may still use memory that it says
 /// to be done with.
-const OF_ORDER: [&str; 11] = ["D6", "D7", "D8", "D9", "D10", "D14", "D15", "D16", "D19", "D20", "D21"];
+const OF_ORDER: [&str; 12] = ["D6", "D7", "D8", "D9", "D10", "D14", "D15", "D16", "D19", "D20", "D21", "D30"];
 
 /// How many budgets without progress a probe gets before it is left behind. It may take longer where others need the
 /// processor too.
@@ -75,7 +96,7 @@ pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<
     let keep = Arc::new(Keep::default());
     let mut lines = Vec::new();
     let mut stuck = false;
-    let mut add = |clause, title, device: Result<Arc<dyn Device>>, probe: Probe| {
+    let mut add = |clause, title, device: Result<Arc<dyn Device>>, probe: BoxedProbe| {
         let (verdict, text) = match device {
             _ if stuck => (ClauseVerdict::NotChecked, "a call before this one has not returned".to_owned()),
             Ok(device) => match run(&threads, DeviceBench::new(device, &keep, options), probe, &mut stuck) {
@@ -92,26 +113,31 @@ pub fn examine_device(kind: DeviceKind, index: u32, options: Options) -> Result<
         lines.push(ReportLine { clause, title, verdict, text });
     };
     for (clause, title, probe) in PROBES {
-        add(clause, title, Ok(Arc::clone(&device)), probe);
+        add(clause, title, Ok(Arc::clone(&device)), Box::new(probe));
     }
     // The last reference, unless the host has an engine on it.
     drop(device);
     let again = open();
-    let reopened = |bench: &DeviceBench| memory::round_trip(bench, 4097);
-    add("D18", "a device that was closed can be opened again", again.clone(), reopened);
-    add("D19", "copies meet pinned memory when it is their turn", again.clone(), pinned::pinned);
-    add("D20", "a stream is idle when its work is done, and not early", again.clone(), recordings::idle);
-    add("D21", "a replay does its steps in order, as they were last", again.clone(), recordings::recordings);
-    add("D22", "branches and loops go by what is in memory", again.clone(), recordings::control);
-    add("D23", "what was prepared is what is launched", again.clone(), recordings::prepared);
-    add("D24", "functions of the host's are called in order", again.clone(), kernels::of_the_host);
-    add("D25", "what was issued in a batch is done", again.clone(), order::batches);
-    add("D26", "a kernel of a region does what its nodes do", again, regions::regions);
+    add(
+        "D18",
+        "a device that was closed can be opened again",
+        again.clone(),
+        Box::new(|bench| round_trip(bench, 4097)),
+    );
+    for (clause, title, probe) in MORE_PROBES {
+        add(clause, title, again.clone(), Box::new(probe));
+    }
+    // Opened with the settings that it has given.
+    let given = again.as_ref().ok().and_then(|device| device.settings());
+    drop(again);
+    let settings = DeviceSettings { attributes: given.clone(), ..DeviceSettings::default() };
+    let again = device::open(kind, index, &settings);
+    add("D32", "settings are what they were said to be", again, Box::new(|bench| settings::kept(bench, given)));
     Ok(lines)
 }
 
 /// Runs a probe in a thread of its own.
-fn run(threads: &Arc<ThreadGroup>, bench: DeviceBench, probe: Probe, stuck: &mut bool) -> Finding {
+fn run(threads: &Arc<ThreadGroup>, bench: DeviceBench, probe: BoxedProbe, stuck: &mut bool) -> Finding {
     let limit_ns = bench.budget_ns().saturating_mul(PROBE_BUDGETS);
     let report = Arc::new((Mutex::new(None), EventCount::new()));
     let done = Arc::clone(&report);

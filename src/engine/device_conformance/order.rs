@@ -210,6 +210,44 @@ pub(super) fn time(bench: &DeviceBench) -> Finding {
     Ok(Seen::Kept(format!("up to {} us", longest / 1000)))
 }
 
+/// As many streams as programs may use at once, each with work that waits for the one before.
+pub(super) fn streams(bench: &DeviceBench) -> Finding {
+    /// If the device leaves it to the library.
+    const USUAL: usize = 4;
+    const MOST: usize = 64;
+    /// For copies from and to the host.
+    const BESIDES: usize = 2;
+    const BYTES: usize = 1000;
+    let says = bench.accelerator()?.max_streams();
+    let count = if says == 0 { USUAL } else { says.min(MOST) } + BESIDES;
+    let field = bench.field(count);
+    let mut field = field.map_err(|why| format!("{count} streams, and it says {says}: {why}"))?;
+    let blocks = (0..count).map(|_| field.block(BYTES)).collect::<Result<Vec<_>, _>>()?;
+    for round in 0..bench.rounds().div_ceil(4) {
+        let bytes = bench.bytes(BYTES);
+        field.upload(0, blocks[0], &bytes)?;
+        // A ring, against the order in which the streams were made, in every other round.
+        let ring: Vec<usize> = if round % 2 == 0 { (0..count).collect() } else { reversed(count) };
+        for pair in ring.windows(2) {
+            field.fill(pair[1], blocks[pair[1]], BYTES, 7)?;
+            let event = field.mark(pair[0])?;
+            field.stream(pair[1]).wait(&event).map_err(told)?;
+            field.copy(pair[1], Location::Device(blocks[pair[1]]), Location::Device(blocks[pair[0]]), BYTES)?;
+        }
+        let last = ring[count - 1];
+        let landing = field.download(last, blocks[last], BYTES)?;
+        (0..count).try_for_each(|stream| field.finish(stream))?;
+        field.expect(landing, &bytes, &format!("work of {count} streams, each behind the one before"))?;
+    }
+    field.take_down()?;
+    Ok(Seen::Kept(format!("{count} streams, and it says {says}")))
+}
+
+/// The first stream, and then the others from the last one on.
+fn reversed(count: usize) -> Vec<usize> {
+    std::iter::once(0).chain((1..count).rev()).collect()
+}
+
 pub(super) fn threads(bench: &DeviceBench) -> Finding {
     const THREADS: usize = 4;
     let group = Arc::new(ThreadGroup {

@@ -12,6 +12,7 @@ use crate::device::{
 use crate::engine::on_host::KernelOnHost;
 use crate::memory::View;
 use crate::ops::{Binary, Described, Eltwise, weir_binary_op_value, weir_eltwise_op_value};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// One of weir's operators and its kernel on the host.
@@ -57,6 +58,17 @@ fn expected(first: f32, second: f32, constant: f32) -> [f32; 2] {
 }
 
 pub(super) fn regions(bench: &DeviceBench) -> Finding {
+    examine(bench, &Cell::new(false))
+}
+
+/// Whether a region asks for scratch memory; then it was right with any contents of that.
+pub(super) fn in_scratch(bench: &DeviceBench) -> Result<bool, String> {
+    let is_in_scratch = Cell::new(false);
+    examine(bench, &is_in_scratch)?;
+    Ok(is_in_scratch.get())
+}
+
+fn examine(bench: &DeviceBench, is_in_scratch: &Cell<bool>) -> Finding {
     let accelerator = bench.accelerator()?;
     if !accelerator.takes_regions() {
         return Ok(Seen::NotOffered("it compiles no regions".to_owned()));
@@ -76,25 +88,31 @@ pub(super) fn regions(bench: &DeviceBench) -> Finding {
             Err(error) => return Err(told(error)),
         }
     }
-    let mut seen = Vec::new();
+    let mut seen = RegionLaunches::default();
     for round in 0..bench.rounds().div_ceil(4) {
         match one(bench, &operations, &kernels, round)? {
-            Ok(ways) => seen = ways,
+            Ok(launches) => seen = launches,
             Err(declined) => return Ok(Seen::NotMet(format!("it declines a region of four nodes: {declined}"))),
         }
     }
-    Ok(Seen::Kept(format!("four nodes, {}", seen.join(", "))))
+    is_in_scratch.set(seen.in_scratch);
+    Ok(Seen::Kept(format!("four nodes, {}", seen.ways.join(", "))))
 }
 
-/// The ways in which a region was launched, or why it was declined.
-type LaunchWays = Result<Vec<&'static str>, String>;
+/// How a region was launched.
+#[derive(Default)]
+struct RegionLaunches {
+    ways: Vec<&'static str>,
+    /// It asked for scratch memory.
+    in_scratch: bool,
+}
 
 fn one(
     bench: &DeviceBench,
     operations: &[RegionOperation],
     kernels: &[Arc<dyn DeviceKernel>],
     round: usize,
-) -> Result<LaunchWays, String> {
+) -> Result<Result<RegionLaunches, String>, String> {
     let accelerator = bench.accelerator()?;
     let mut field = bench.field(1)?;
     kernels.iter().for_each(|kernel| field.keep_kernel(kernel));
@@ -163,12 +181,15 @@ fn one(
     let mut ways = vec!["launched"];
     ways.extend(executable.as_ref().map(|_| "recorded"));
     ways.extend(prepared.as_ref().map(|_| "prepared"));
+    let mut in_scratch = false;
     for way in &ways {
-        for _ in 0..2 {
+        for value in [0xFF, 0xA5] {
             let [one, other] = [draw(), draw()];
             field.upload(0, first.0, &to_bytes(&one))?;
             field.upload(0, second.0, &to_bytes(&other))?;
             [far.0, near.0].into_iter().try_for_each(|place| field.fill(0, place, bytes, 9))?;
+            let spared = if *way == "launched" { field.soil(0, &launch, value)? } else { None };
+            in_scratch |= spared.is_some();
             let stream = field.stream(0);
             let issued = match (*way, &executable, &prepared) {
                 ("recorded", Some(executable), _) => stream.replay(executable, "a recording"),
@@ -177,9 +198,11 @@ fn one(
             };
             issued.map_err(told)?;
             let landings = [field.download(0, far.0, bytes)?, field.download(0, near.0, bytes)?];
+            let spared = field.download_spared(0, spared)?;
             let event = field.mark(0)?;
             field.reach(&event)?;
             event.is_reached().map_err(told)?;
+            field.expect_spared(spared, "region")?;
             for (output, landing) in landings.into_iter().enumerate() {
                 let got = field.landed(landing);
                 for (i, bytes) in got.chunks_exact(4).enumerate() {
@@ -194,7 +217,7 @@ fn one(
         }
     }
     drop(prepared);
-    field.take_down().map(|()| Ok(ways))
+    field.take_down().map(|()| Ok(RegionLaunches { ways, in_scratch }))
 }
 
 /// `None`: the device refuses it.

@@ -127,6 +127,8 @@ pub(in crate::graph) struct Upload {
     pub is_constant: bool,
     /// A segment copies the staged bytes.
     pub is_recorded: bool,
+    /// The stream of its readers, if it is in line there; `None`: that of uploads.
+    pub stream: Option<usize>,
     pub name: String,
 }
 
@@ -149,7 +151,10 @@ impl Kernel for Upload {
             return Ok(());
         }
         let bytes = context.inputs()[0].bytes();
-        let upload_stream = device_frame.upload_stream()?;
+        let stream = match self.stream {
+            Some(stream) => &device_frame.streams[stream],
+            None => device_frame.upload_stream()?,
+        };
         let copied = device_frame.timed(&frame.timed, None, || {
             device_frame.engine.host_uses(upload.staging.data().addr(), bytes, true, "upload");
             // SAFETY: the block's memory, which the last copy of it has read: one run at a time has the frame.
@@ -162,11 +167,11 @@ impl Kernel for Upload {
             let to = ValuePlace::Arena(self.to).address(device_frame, context);
             // SAFETY: the frame keeps it, and the next run on the frame comes behind this one.
             let from = unsafe { HostAddress::new(upload.staging.data() as usize) };
-            let stream = upload_stream.lock();
+            let stream = stream.lock();
             let copy = Transfer { name: &self.name, to: Location::Device(to), from: Location::Host(from), bytes };
             device_frame.within(&mut || {
                 let copied = if bytes == 0 { Ok(()) } else { stream.copy(&copy) };
-                copied.and_then(|()| stream.mark(&upload.event))
+                copied.and_then(|()| if self.stream.is_some() { Ok(()) } else { stream.mark(&upload.event) })
             })
         });
         copied.inspect_err(|_| upload.is_there.store(false, Relaxed))

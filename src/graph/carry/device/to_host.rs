@@ -2,7 +2,7 @@
 //! They complete when the bytes are there, and hold no thread until then.
 //!
 //! Each copy is issued by one engine, on its stream for fetches, which waits only for the piece of work that writes the
-//! value. To and from the host's memory they go through pinned memory, if the device has such. A copy's source and
+//! value; or on the stream of that work, where nothing else could go on meanwhile (`place::lanes`). To and from the host's memory they go through pinned memory, if the device has such. A copy's source and
 //! destination keep their bytes until the run is over, so nothing else needs a wait.
 
 use super::device_frame::{AwaitedCall, ValuePlace};
@@ -58,6 +58,8 @@ pub(in crate::graph) struct Carry {
     pub to: CopyEnd,
     /// The writer of the value; `None`: it is there.
     pub writer: Option<ValueWriter>,
+    /// The stream of the work that the copy is in line with; `None`: that of fetches.
+    pub stream: Option<usize>,
     pub num_inputs: usize,
     pub has_output: bool,
     pub desc: Desc,
@@ -110,7 +112,8 @@ impl Kernel for Carry {
             0 => Ok(()),
             _ => stream.copy(&Transfer { name: &self.name, to, from, bytes }),
         };
-        complete(&frame, (self.engine, self.number), self.writer, copy, (done, rest)).map_err(of(&self.label))
+        let place = (self.engine, self.number, self.stream);
+        complete(&frame, place, self.writer, copy, (done, rest)).map_err(of(&self.label))
     }
 }
 
@@ -120,7 +123,9 @@ pub(in crate::graph) struct Done {
     /// The engine's label.
     pub label: Arc<str>,
     pub number: usize,
-    pub writer: ValueWriter,
+    /// `None`: the last work of the stream.
+    pub writer: Option<ValueWriter>,
+    pub stream: Option<usize>,
 }
 
 impl Kernel for Done {
@@ -134,8 +139,8 @@ impl Kernel for Done {
 
     fn start(&self, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
         let frame = frame_of(context)?;
-        let number = (self.engine, self.number);
-        complete(&frame, number, Some(self.writer), |_| Ok(()), (done, None)).map_err(of(&self.label))
+        let place = (self.engine, self.number, self.stream);
+        complete(&frame, place, self.writer, |_| Ok(()), (done, None)).map_err(of(&self.label))
     }
 }
 
@@ -186,11 +191,12 @@ impl Kernel for Pace {
     }
 }
 
-/// Has the stream of fetches wait for the writer of a value, does something on it, and completes when that is done.
-/// Engine and use are given by number. The host's remaining work is done before.
+/// Has the stream of fetches wait for the writer of a value, does something on it, and completes when that is done; or
+/// does so on the stream that it is in line on. Engine, use and stream are given by number. The host's remaining work is
+/// done before.
 fn complete(
     frame: &Arc<RunFrame>,
-    (engine, number): (usize, usize),
+    (engine, number, in_line): (usize, usize, Option<usize>),
     writer: Option<ValueWriter>,
     work: impl Fn(&dyn DeviceStream) -> Result<()>,
     (done, rest): (Completion, Option<Arc<dyn Rest>>),
@@ -201,7 +207,10 @@ fn complete(
     let Some(accelerator) = device_frame.engine.accelerator() else {
         return Err(Error::internal("a frame on the host's engine"));
     };
-    let stream = device_frame.fetch_stream()?.lock();
+    let stream = match in_line {
+        Some(stream) => device_frame.streams[stream].lock(),
+        None => device_frame.fetch_stream()?.lock(),
+    };
     let mut refusal = None;
     device_frame.within(&mut || {
         if let Some(written) = &written {

@@ -115,6 +115,7 @@ impl Placer {
                     from: CopyEnd::Host(ValuePlace::Input(0)),
                     to: CopyEnd::Own(output),
                     writer: None,
+                    stream: None,
                     num_inputs: 1,
                     has_output: true,
                     desc: *region.verified.desc(value),
@@ -143,7 +144,8 @@ impl Placer {
         let engine = region.device[value.0].unwrap_or(0);
         let staged = if matches!(to, CopyEnd::Host(_)) { region.verified.desc(value).bytes()? } else { 0 };
         let number = self.next_fetch(engine, staged);
-        let writer = self.follow(region, all, value.0);
+        let is_in_line = matches!(to, CopyEnd::Host(_)) && region.is_fetch_in_line(&all[engine], value);
+        let writer = self.follow(region, all, value.0, is_in_line);
         let mut inputs = Vec::new();
         let from = CopyEnd::Own(region.source_on(&all[engine], value, &mut inputs));
         let copy = Carry {
@@ -153,7 +155,8 @@ impl Placer {
             number,
             from,
             to,
-            writer,
+            writer: writer.filter(|_| !is_in_line),
+            stream: is_in_line.then_some(0),
             num_inputs: inputs.len(),
             has_output,
             desc: *region.verified.desc(value),
@@ -188,11 +191,14 @@ impl Placer {
         }
         let engine = region.device[before].unwrap_or(0);
         let number = self.next_fetch(engine, 0);
-        let Some(writer) = self.follow(region, all, before) else {
+        let is_in_line = region.is_end_in_line(&all[engine], before);
+        let Some(writer) = self.follow(region, all, before, is_in_line) else {
             return Err(Error::internal("the end of work that nobody does"));
         };
         let name = format!("end of '{}'", region.old.nodes[before].name);
-        let done = Done { frames: Arc::clone(&self.frames), engine, label: self.label(engine), number, writer };
+        let (writer, stream) = if is_in_line { (None, Some(0)) } else { (Some(writer), None) };
+        let (frames, label) = (Arc::clone(&self.frames), self.label(engine));
+        let done = Done { frames, engine, label, number, writer, stream };
         let done: Arc<dyn Kernel> = Arc::new(done);
         self.made.bounds.push(Arc::clone(&done));
         let mut node = self.node(&name, done, Vec::new(), 0)?;
@@ -208,12 +214,18 @@ impl Placer {
         self.needs[engine].fetches.len() - 1
     }
 
-    /// Something follows a node's work: what does it, if anything does, which then records.
-    fn follow(&mut self, region: &mut Region<'_>, all: &[OnDevice], node: usize) -> Option<ValueWriter> {
+    /// Something follows a node's work: what does it, if anything does, which then records, unless that is in line.
+    fn follow(
+        &mut self,
+        region: &mut Region<'_>,
+        all: &[OnDevice],
+        node: usize,
+        is_in_line: bool,
+    ) -> Option<ValueWriter> {
         let engine = region.device[node].filter(|_| region.is_piece(node))?;
         let (on, at) = (&all[engine], region.position[node]);
         let piece = on.first_piece + at;
-        self.needs[engine].records[piece] = true;
+        self.needs[engine].records[piece] |= !is_in_line;
         region.awaited.push(node);
         let segment = on.segments.as_ref().map(|segments| segments.number_of(at));
         if let Some(segment) = segment {

@@ -10,7 +10,7 @@ use crate::base::Result;
 use crate::graph::build::contents::{NodeBody, Value};
 use crate::graph::carry::device::device_frame::{Before, ValuePlace};
 use crate::graph::carry::device::kernels::{Issue, Upload};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 impl Placer {
@@ -31,6 +31,7 @@ impl Placer {
         let engine = on.engine;
         let label = self.devices[engine].label();
         let mut upload_nodes = HashMap::new();
+        let mut in_line: HashSet<Value> = HashSet::new();
         // Values that are there when the graph begins are copied in one order, so that a stream behind one copy is
         // behind those before it: inputs in one, and constants, which are copied in the first run only, in another.
         let mut turns: HashMap<Value, Turn> = HashMap::new();
@@ -46,6 +47,10 @@ impl Placer {
             let is_recorded = on.segments.as_ref().is_some_and(|segments| segments.is_copy(value));
             let is_constant = matches!(region.old.nodes[value.0].body, NodeBody::Constant(_));
             let (frames, desc) = (Arc::clone(&self.frames), *region.verified.desc(value));
+            let is_in_line = !is_constant && region.is_upload_in_line(on, value);
+            if is_in_line {
+                in_line.insert(value);
+            }
             let upload = Arc::new(Upload {
                 frames,
                 engine,
@@ -55,12 +60,14 @@ impl Placer {
                 desc,
                 is_constant,
                 is_recorded,
+                stream: is_in_line.then_some(0),
                 name: name.clone(),
             });
             self.made.uploads.push(Arc::clone(&upload));
             let source = region.fetched.get(&value).map_or(value, |&fetch| (fetch, 0));
             let mut node = self.node(&name, upload, vec![source], 0)?;
-            if let (Some(order), None) = (order_of(&region.old.nodes[value.0]), region.device[value.0]) {
+            let turn = order_of(&region.old.nodes[value.0]).filter(|_| !is_in_line);
+            if let (Some(order), None) = (turn, region.device[value.0]) {
                 node.after.extend(last[order].replace(region.new.len()));
                 count[order] += 1;
                 turns.insert(value, (order, count[order]));
@@ -99,7 +106,8 @@ impl Placer {
                 after.push(upload_nodes[&value]);
                 // A value straight from another engine is there when the node is over.
                 let Some(number) = on.uploads[&value].0 else { continue };
-                if !seen[placed.stream].meet(position[&value], turns.get(&value).copied()) {
+                if !in_line.contains(&value) && !seen[placed.stream].meet(position[&value], turns.get(&value).copied())
+                {
                     before.push(Before::Upload(number));
                     self.placement.waits += 1;
                 }

@@ -31,6 +31,7 @@ pub(in crate::graph) mod crossings;
 pub(in crate::graph) mod edges;
 pub(in crate::graph) mod issues;
 pub(in crate::graph) mod keep;
+pub(in crate::graph) mod lanes;
 pub(in crate::graph) mod lower;
 pub(in crate::graph) mod neighbours;
 pub(in crate::graph) mod offer;
@@ -43,7 +44,7 @@ pub(in crate::graph) mod straight;
 pub(in crate::graph) mod units;
 
 use super::raise;
-use crate::base::{Desc, Error, Ref, Result, dtype};
+use crate::base::{Error, Ref, Result};
 use crate::engine::{Engine, Tensor};
 use crate::graph::build::contents::{Contents, Node, NodeBody};
 use crate::graph::build::options::CompileOptions;
@@ -198,13 +199,13 @@ impl Placer {
             raise::settle(&mut contents, &verified);
             Ok((contents, verified))
         };
-        let (contents, verified) = settled(raise::raise_conds(contents, 0)?)?;
-        let zero = Tensor::create(self.host.clone(), Desc::new(dtype::S32, &[1]))?;
+        let numbers = [Tensor::of_number(self.host.clone(), 0)?, Tensor::of_number(self.host.clone(), 1)?];
+        let (contents, verified) = settled(raise::raise_conds(contents, 0, Some(&numbers))?)?;
         let is_work = |node: &Node| {
             let is_inside = node.inner().any(|inner| self.has_work(inner));
             is_inside || matches!(node.body, NodeBody::Kernel { .. }) && self.device_of(node).is_some()
         };
-        Ok(settled(raise::guard(&contents, &verified, &is_work, &zero)?)?.0)
+        Ok(settled(raise::guard(&contents, &verified, &is_work, &numbers[0])?)?.0)
     }
 
     /// Has devices make one kernel of several nodes, where they take that.

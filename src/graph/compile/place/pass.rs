@@ -37,6 +37,7 @@ pub(in crate::graph) struct Around<'a> {
     is_repeated: bool,
     /// It is in a loop whose iterations overlap.
     overlaps: bool,
+    is_alone: Vec<bool>,
     /// It is a guard's, whose end nothing on an engine stands for.
     is_guard: bool,
 }
@@ -72,6 +73,7 @@ impl Placer {
             begin: number,
             is_inner: around.is_some(),
             overlaps: around.as_ref().is_some_and(|around| around.overlaps),
+            is_alone: around.as_ref().map_or_else(|| vec![true; self.devices.len()], |around| around.is_alone.clone()),
             handed: HashMap::new(),
             device,
             homes,
@@ -195,6 +197,7 @@ impl Placer {
             let is_loop = matches!(region.old.nodes[index].body, NodeBody::While { .. });
             let overlaps = region.old.nodes[index].num_slots() > 1;
             let is_guard = region.verified.presences.may_be_skipped(index);
+            let is_alone = region.alone_in(index, all);
             let used: Vec<usize> = self.needs.iter().map(|needs| needs.arena_bytes).collect();
             let (mut graphs, mut waits) = (Vec::new(), false);
             let mut facts = None;
@@ -209,7 +212,8 @@ impl Placer {
                 if is_loop && graphs.len() == 2 * region.new[index].num_slots() {
                     break;
                 }
-                let around = Around { region: &*region, all, is_repeated: is_body && !waits, overlaps, is_guard };
+                let (is_repeated, is_alone) = (is_body && !waits, is_alone.clone());
+                let around = Around { region: &*region, all, is_repeated, overlaps, is_alone, is_guard };
                 let placed = self.region(Contents::clone(graph), verified, None, Some(around))?;
                 waits = placed.waits && !is_body;
                 graphs.push(Arc::new(placed.contents));

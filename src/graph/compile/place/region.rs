@@ -32,6 +32,8 @@ pub(in crate::graph) struct Region<'a> {
     pub is_inner: bool,
     /// It is in a loop whose iterations overlap.
     pub overlaps: bool,
+    /// For each engine: all of its work in the graphs around comes before or behind this one (`lanes`).
+    pub is_alone: Vec<bool>,
     /// Where values are that are handed on between graphs.
     pub handed: HashMap<Value, ValuePlace>,
     /// For each node, the engine that it is on.

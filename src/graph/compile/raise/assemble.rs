@@ -1,6 +1,7 @@
 //! A graph made of some of another one's nodes.
 
-use crate::base::{Desc, Error, Name, Result, dtype};
+use crate::base::{Desc, Error, Name, Ref, Result, dtype};
+use crate::engine::Tensor;
 use crate::graph::build::contents::{After, Contents, Node, NodeBody, Value};
 use std::collections::HashMap;
 
@@ -98,6 +99,14 @@ impl<'a> Assembly<'a> {
         let value = self.value(value)?;
         self.contents.outputs.push((name.to_owned(), value));
         Ok(())
+    }
+
+    /// One more output, which is a constant.
+    pub fn constant(&mut self, name: String, tensor: &Ref<Tensor>) {
+        let place = self.contents.nodes.len();
+        let body = NodeBody::Constant(tensor.clone());
+        self.contents.nodes.push(Node { name: name.as_str().into(), body, after: After::new() });
+        self.contents.outputs.push((name, (place, 0)));
     }
 
     pub fn finish(self) -> Contents {

@@ -3,12 +3,14 @@
 //! Such a cond is all that lies behind the switches of one predicate, up to merges of its two sides. It is raised if
 //! everything in it is on one side, leaves by these merges alone, and takes nothing that can be absent. And each merge
 //! takes values that are there whenever their side is, in spite of switches inside: then its result is there when the
-//! predicate is, as a cond's would be. The outermost ones go first, those inside of them are raised in their branches.
+//! predicate is, as a cond's would be. Which of its inputs a merge has taken is a value too, if somebody asks for it: a
+//! constant in each branch. The outermost ones go first, those inside of them are raised in their branches.
 //! All other nodes stay as they are, and mean the same.
 
 use super::assemble::{Assembly, ValueOrigin};
 use super::frames::is_constant;
-use crate::base::{Result, Successors};
+use crate::base::{Error, Ref, Result, Successors};
+use crate::engine::Tensor;
 use crate::graph::build::contents::{After, Contents, Node, NodeBody, Value};
 use crate::graph::build::options::Forwarding;
 use crate::graph::build::presence;
@@ -27,21 +29,26 @@ struct RaisedCond {
     switches: Vec<usize>,
     /// Each merge, and its inputs by side.
     merges: Vec<(usize, [Value; 2])>,
+    /// Each merge whose index is asked for, and its index by side.
+    indices: Vec<(usize, [usize; 2])>,
     /// Its inputs, constants left out.
     inputs: Vec<Value>,
     after: After,
 }
 
+/// The indices of merges, 0 and 1, as constants. None: merges whose index is asked for stay as they are.
+pub(in crate::graph) type MergeIndices<'a> = Option<&'a [Ref<Tensor>; 2]>;
+
 /// Raises the conds of a graph that lies in so many others.
-pub(super) fn raise(graph: Contents, level: usize) -> Result<Contents> {
+pub(super) fn raise(graph: Contents, level: usize, constants: MergeIndices<'_>) -> Result<Contents> {
     let mut graph = graph;
     for _ in 0..MOST_ROUNDS {
         if level + 1 >= MAX_DEPTH / 2 {
             break;
         }
         let mut conds = Vec::new();
-        for cond in CondSearch::new(&graph).conds() {
-            let branches = [branch(&graph, &cond, 0, level)?, branch(&graph, &cond, 1, level)?];
+        for cond in CondSearch::new(&graph, constants.is_some()).conds() {
+            let branches = [branch(&graph, &cond, 0, level, constants)?, branch(&graph, &cond, 1, level, constants)?];
             if !branches.iter().any(can_leave_outputs_absent) {
                 conds.push((cond, branches));
             }
@@ -60,10 +67,12 @@ struct CondSearch<'a> {
     /// Behind any switch.
     may_be_absent: Vec<bool>,
     outputs: HashSet<usize>,
+    /// Merges whose index is asked for are raised, too.
+    has_indices: bool,
 }
 
 impl<'a> CondSearch<'a> {
-    fn new(graph: &'a Contents) -> CondSearch<'a> {
+    fn new(graph: &'a Contents, has_indices: bool) -> CondSearch<'a> {
         let n = graph.nodes.len();
         let mut successors = vec![Vec::new(); n];
         for (index, node) in graph.nodes.iter().enumerate() {
@@ -80,7 +89,7 @@ impl<'a> CondSearch<'a> {
             }
         }
         let outputs = graph.outputs.iter().map(|(_, value)| value.0).collect();
-        CondSearch { graph, successors, may_be_absent, outputs }
+        CondSearch { graph, successors, may_be_absent, outputs, has_indices }
     }
 
     fn conds(&self) -> Vec<RaisedCond> {
@@ -194,11 +203,17 @@ impl<'a> CondSearch<'a> {
         if merges.is_empty() || !switches.iter().all(goes) {
             return None;
         }
-        for &merge in merges.keys() {
+        let mut indices = Vec::new();
+        for (&merge, values) in &merges {
             let takes_index = |next: &usize| nodes[*next].inputs().contains(&(merge, 1));
             let is_index = self.graph.outputs.iter().any(|(_, value)| *value == (merge, 1));
-            if !nodes[merge].after.is_empty() || is_index || self.successors[merge].iter().any(takes_index) {
+            let has_index = is_index || self.successors[merge].iter().any(takes_index);
+            if !nodes[merge].after.is_empty() || has_index && !self.has_indices {
                 return None;
+            }
+            if has_index {
+                let first = usize::from(nodes[merge].inputs()[0] != values[0]);
+                indices.push((merge, [first, 1 - first]));
             }
         }
         let given = inputs.iter().map(|value| value.0).chain(after.iter().copied()).chain([predicate.0]);
@@ -209,7 +224,7 @@ impl<'a> CondSearch<'a> {
         }
         let of = |which: usize| sides.iter().filter(|(_, side)| **side == which).map(|(&index, _)| index).collect();
         let merges = merges.into_iter().collect();
-        Some(RaisedCond { predicate, sides: [of(0), of(1)], switches, merges, inputs, after })
+        Some(RaisedCond { predicate, sides: [of(0), of(1)], switches, merges, indices, inputs, after })
     }
 }
 
@@ -222,16 +237,19 @@ fn replace(graph: &Contents, conds: Vec<(RaisedCond, [Contents; 2])>) -> Result<
         let inputs = std::iter::once(cond.predicate).chain(cond.inputs.iter().copied()).collect();
         let body = NodeBody::Case { branches: branches.map(Arc::new).to_vec(), inputs, is_cond: true };
         for (output, (merge, _)) in cond.merges.iter().enumerate() {
-            given.insert(*merge, (n + made.len(), output));
+            given.insert((*merge, 0), (n + made.len(), output));
+        }
+        for (output, (merge, _)) in cond.indices.iter().enumerate() {
+            given.insert((*merge, 1), (n + made.len(), cond.merges.len() + output));
         }
         made.push(Node { name: graph.nodes[cond.merges[0].0].name.clone(), body, after: cond.after.clone() });
         gone.extend(cond.sides.iter().flatten().chain(&cond.switches).chain(cond.merges.iter().map(|merge| &merge.0)));
     }
     let members: Vec<usize> = (0..n + made.len()).filter(|index| !gone.contains(index)).collect();
     let node = |index: usize| if index < n { &graph.nodes[index] } else { &made[index - n] };
-    let trace = |value: Value| ValueOrigin::Node(given.get(&value.0).copied().unwrap_or(value));
+    let trace = |value: Value| ValueOrigin::Node(given.get(&value).copied().unwrap_or(value));
     let mut whole = Assembly::new(graph.name.clone(), &[], &members, &node, &trace);
-    whole.tie(&members, graph, &|before| Some(given.get(&before).map_or(before, |given| given.0)))?;
+    whole.tie(&members, graph, &|before| Some(given.get(&(before, 0)).map_or(before, |given| given.0)))?;
     for (name, value) in &graph.outputs {
         whole.output(name, *value)?;
     }
@@ -250,7 +268,13 @@ fn can_leave_outputs_absent(branch: &Contents) -> bool {
     presence::find(branch, &order).check_outputs(branch, "").is_err()
 }
 
-fn branch(graph: &Contents, cond: &RaisedCond, side: usize, level: usize) -> Result<Contents> {
+fn branch(
+    graph: &Contents,
+    cond: &RaisedCond,
+    side: usize,
+    level: usize,
+    constants: MergeIndices<'_>,
+) -> Result<Contents> {
     let name = |value: &Value| graph.nodes[value.0].name.clone();
     let ports: Vec<_> = cond.inputs.iter().map(name).collect();
     let numbers: HashMap<Value, usize> = cond.inputs.iter().enumerate().map(|(i, &value)| (value, i)).collect();
@@ -274,5 +298,9 @@ fn branch(graph: &Contents, cond: &RaisedCond, side: usize, level: usize) -> Res
     for (merge, values) in &cond.merges {
         part.output(graph.nodes[*merge].name.as_str(), values[side])?;
     }
-    raise(part.finish(), level + 1)
+    for (merge, by_side) in &cond.indices {
+        let Some(constants) = constants else { return Err(Error::internal("a merge's index without its constant")) };
+        part.constant(format!("{}/index", graph.nodes[*merge].name.as_str()), &constants[by_side[side]]);
+    }
+    raise(part.finish(), level + 1, constants)
 }

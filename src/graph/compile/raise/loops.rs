@@ -88,7 +88,7 @@ impl<'a> Raiser<'a> {
     }
 
     fn with_conds(&self, graph: Contents) -> Result<Contents> {
-        if self.has_conds { conds::raise(graph, 0) } else { Ok(graph) }
+        if self.has_conds { conds::raise(graph, 0, None) } else { Ok(graph) }
     }
 
     fn node(&self, index: usize) -> &Node {

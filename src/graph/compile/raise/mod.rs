@@ -16,6 +16,7 @@ use crate::base::{Error, Result, dtype};
 use crate::graph::build::contents::{Contents, Node, NodeBody};
 use crate::graph::build::verify::Verified;
 use crate::graph::plan::MAX_DEPTH;
+pub(in crate::graph) use conds::MergeIndices;
 pub(in crate::graph) use guards::guard;
 use std::sync::Arc;
 
@@ -61,15 +62,15 @@ fn raise_inside(graph: &Contents, has_conds: bool) -> Result<Contents> {
 
 /// The graph with conds in the place of switches and merges that are one, in graphs inside too. All others stay.
 /// `level`: how many graphs lie around it.
-pub(in crate::graph) fn raise_conds(graph: Contents, level: usize) -> Result<Contents> {
+pub(in crate::graph) fn raise_conds(graph: Contents, level: usize, constants: MergeIndices<'_>) -> Result<Contents> {
     let mut graph = graph;
     for node in &mut graph.nodes {
         for inner in node.inner_mut() {
-            *inner = Arc::new(raise_conds(Contents::clone(inner), level + 1)?);
+            *inner = Arc::new(raise_conds(Contents::clone(inner), level + 1, constants)?);
             graph.depth = graph.depth.max(inner.depth + 1);
         }
     }
-    conds::raise(graph, level)
+    conds::raise(graph, level, constants)
 }
 
 /// Says of the inputs of graphs inside what they look like, now that it is known.
