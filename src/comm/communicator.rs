@@ -354,6 +354,10 @@ impl RunListener for Object<Communicator> {
             self.give_up(Error::new(error.code(), text));
         }
     }
+
+    fn holds_outputs(&self) -> bool {
+        !self.options().do_tensors_stay
+    }
 }
 
 impl Drop for Communicator {
