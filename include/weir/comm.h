@@ -119,8 +119,8 @@ typedef enum weir_comm_option_flags {
   /**
    * Operations use the tensors of stream calls and of runs where they are: nothing is copied. You promise that their
    * memory stays valid as long as the transport lives, and for good if it has no WEIR_COMM_ABORT_RELEASES: after a
-   * failure the transport may still read inputs and write outputs, at any time. Without it those tensors are
-   * copied. Values inside of a run need no such promise.
+   * failure the transport may still read inputs and write outputs, at any time. A run that fails may have written
+   * some of its outputs. Without it those tensors are copied. Values inside of a run need no such promise.
    */
   WEIR_COMM_TENSORS_STAY = 4
 } weir_comm_option_flags;
@@ -480,6 +480,9 @@ weir_status weir_comm_recover(weir_comm *comm,
  * that the transport takes (weir_comm_transport_info.engine_kind): the operation goes to the device's streams, in
  * their order, and the host does not wait for it. A run has the communicator until it ends; another run with it at the
  * same time fails.
+ *
+ * Tensors in the host's memory get the outputs of a run with such kernels when it has ended well, and nothing if it
+ * fails; docs/ranks.md has the exceptions.
  *
  * Ownership: the kernel keeps the communicator. Errors: INVALID_ARGUMENT (also: the transport takes no memory of the
  * engine); OUT_OF_RANGE (peer, num_tensors, and tag, which is 0 on a device); UNIMPLEMENTED (an operation that the

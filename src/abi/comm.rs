@@ -265,8 +265,8 @@ pub enum weir_comm_option_flags {
     WEIR_COMM_CHECKED = 2,
     /// Operations use the tensors of stream calls and of runs where they are: nothing is copied. You promise that their
     /// memory stays valid as long as the transport lives, and for good if it has no WEIR_COMM_ABORT_RELEASES: after a
-    /// failure the transport may still read inputs and write outputs, at any time. Without it those tensors are
-    /// copied. Values inside of a run need no such promise.
+    /// failure the transport may still read inputs and write outputs, at any time. A run that fails may have written
+    /// some of its outputs. Without it those tensors are copied. Values inside of a run need no such promise.
     WEIR_COMM_TENSORS_STAY = 4,
 }
 

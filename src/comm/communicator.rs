@@ -146,8 +146,9 @@ impl Communicator {
         let is_first = self.open.fetch_add(1, AcqRel) == 0;
         match self.registered.get() {
             Some(registered) if is_first => registered.opened(),
-            Some(registered) if !self.is_drivers_thread() => registered.has_news(),
-            _ => {}
+            Some(registered) if self.is_drivers_thread() => registered.begins(),
+            Some(registered) => registered.has_news(),
+            None => {}
         }
         let _ = self.driver.call();
         self.drive();
@@ -204,8 +205,10 @@ impl Communicator {
         driver.waiting.append(&mut earlier);
         driver.waiting.push_back(Arc::clone(request));
         drop(driver);
-        if let Some(registered) = self.registered.get().filter(|_| is_first) {
-            registered.opened();
+        match self.registered.get() {
+            Some(registered) if is_first => registered.opened(),
+            Some(registered) => registered.begins(),
+            None => {}
         }
         let _ = self.driver.call();
         self.drive();
@@ -350,6 +353,10 @@ impl RunListener for Object<Communicator> {
             let text = format!("{}: {what}: {}", self.label(), error.message());
             self.give_up(Error::new(error.code(), text));
         }
+    }
+
+    fn holds_outputs(&self) -> bool {
+        !self.options().do_tensors_stay
     }
 }
 

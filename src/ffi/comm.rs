@@ -378,6 +378,9 @@ fn settings(desc: &weir_communication, comm: &Communicator) -> Result<CommSettin
 /// their order, and the host does not wait for it. A run has the communicator until it ends; another run with it at the
 /// same time fails.
 ///
+/// Tensors in the host's memory get the outputs of a run with such kernels when it has ended well, and nothing if it
+/// fails; docs/ranks.md has the exceptions.
+///
 /// Ownership: the kernel keeps the communicator. Errors: INVALID_ARGUMENT (also: the transport takes no memory of the
 /// engine); OUT_OF_RANGE (peer, num_tensors, and tag, which is 0 on a device); UNIMPLEMENTED (an operation that the
 /// transport does not do on the device, and WEIR_COMMUNICATION_DETERMINISTIC there).

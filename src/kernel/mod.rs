@@ -266,6 +266,9 @@ pub trait RunListener: Send + Sync {
     /// A run is over. With `failure` it has failed, and may have left out calls that the listener must know of. 0 is
     /// the number of what has never begun: a run, or a call of a stream's.
     fn run_ended(&self, run: usize, failure: Option<&Error>);
+
+    /// Whether the host's tensors get the outputs of a run when it has ended well, and nothing before.
+    fn holds_outputs(&self) -> bool;
 }
 
 /// A host function without tensors: a piece of a stream's work, or a node of a graph.

@@ -1,10 +1,11 @@
-//! loom models of `progress`: a source that opens is polled, whoever waits, and whoever stops waiting.
+//! loom models of `progress`: a source that opens is polled, whoever waits, and whoever stops waiting; and what begins
+//! ends a nap.
 
 use super::atomic::AtomicU32;
 use super::atomic::Ordering::*;
 use super::lock::Word;
 use super::models::{Futex, ModelEventCount};
-use super::progress::{hand_over, most_to_nudge, open, take_over};
+use super::progress::{hand_over, most_to_nudge, nap, open, take_over, tell};
 use loom::thread;
 use std::mem::ManuallyDrop;
 // The panic of a failing model unwinds through these values, so they must not be loom's.
@@ -21,6 +22,10 @@ enum Twin {
     LooksFirst,
     /// A poller does not go to the front of the list.
     StaysBehind,
+    /// A poller reads the news behind its poll.
+    HearsLate,
+    /// News are told before there is something to poll.
+    TellsFirst,
 }
 
 const IDLE: u32 = 0;
@@ -30,6 +35,8 @@ const OVER: u32 = 2;
 struct ModelProgress {
     open: Futex,
     has_poller: Futex,
+    news: Futex,
+    napping: Futex,
     /// The waiting threads. loom switches threads at its own lock; the list itself is touched under it alone.
     lock: ManuallyDrop<loom::sync::Mutex<()>>,
     list: std::sync::Mutex<Vec<Arc<ModelEventCount>>>,
@@ -44,6 +51,8 @@ impl ModelProgress {
         Arc::new(ModelProgress {
             open: Futex::new(),
             has_poller: Futex::new(),
+            news: Futex::new(),
+            napping: Futex::new(),
             lock: ManuallyDrop::new(loom::sync::Mutex::new(())),
             list: std::sync::Mutex::default(),
             source: AtomicU32::new(IDLE),
@@ -77,11 +86,26 @@ impl ModelProgress {
         }
     }
 
-    fn poll(&self) {
-        if self.source.compare_exchange(OPEN, OVER, AcqRel, Acquire).is_ok() {
+    /// Beside something else that is open, and does not move.
+    fn begin(&self) {
+        if self.twin == Twin::TellsFirst {
+            tell(&self.news, &self.napping, || self.nudge());
+        }
+        self.open.fetch_add(1, SeqCst);
+        self.source.store(OPEN, Release);
+        if self.twin != Twin::TellsFirst {
+            tell(&self.news, &self.napping, || self.nudge());
+        }
+    }
+
+    /// Whether anything has moved.
+    fn poll(&self) -> bool {
+        let moved = self.source.compare_exchange(OPEN, OVER, AcqRel, Acquire).is_ok();
+        if moved {
             self.open.fetch_add(u32::MAX, SeqCst);
             self.waits.advance(1);
         }
+        moved
     }
 
     fn sleep(&self, events: &ModelEventCount, look: &dyn Fn() -> bool) {
@@ -95,7 +119,7 @@ impl ModelProgress {
         drop(ManuallyDrop::into_inner(watch));
     }
 
-    /// As `progress::wait`, without naps: a poll here is never too early.
+    /// As `progress::wait`, with naps that do not end by themselves.
     fn wait(&self, events: &Arc<ModelEventCount>) {
         self.wait_for(events, 1);
     }
@@ -122,7 +146,14 @@ impl ModelProgress {
                 self.sleep(events, &|| is_over() || self.has_poller.load(SeqCst) == 0);
                 continue;
             }
-            self.poll();
+            let mut seen = self.news.load(SeqCst);
+            let moved = self.poll();
+            if self.twin == Twin::HearsLate {
+                seen = self.news.load(SeqCst);
+            }
+            if !moved {
+                nap(&self.news, &self.napping, seen, |has_news| self.sleep(events, &|| is_over() || has_news()));
+            }
         }
         self.change_list(|list| list.retain(|other| !Arc::ptr_eq(other, events)));
         if is_poller {
@@ -194,6 +225,21 @@ fn opens_again(twin: Twin) {
     });
 }
 
+/// The poller naps beside something that does not move.
+fn begins_beside_a_nap(twin: Twin) {
+    model(move || {
+        let progress = ModelProgress::new(twin);
+        open(&progress.open, || ());
+        let waiter = thread::spawn({
+            let progress = Arc::clone(&progress);
+            move || progress.wait(&progress.waits)
+        });
+        progress.begin();
+        waiter.join().unwrap();
+        assert_eq!(progress.source.load(Acquire), OVER);
+    });
+}
+
 /// Two threads wait, one of them for something else, which comes at any time; the source opens.
 #[test]
 fn models_progress_two_wait() {
@@ -224,6 +270,23 @@ fn models_progress_poller_leaves() {
 #[test]
 fn models_progress_opens_again() {
     opens_again(Twin::None);
+}
+
+#[test]
+fn models_progress_begins_beside_a_nap() {
+    begins_beside_a_nap(Twin::None);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn models_broken_progress_poller_hears_late() {
+    begins_beside_a_nap(Twin::HearsLate);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn models_broken_progress_source_tells_first() {
+    begins_beside_a_nap(Twin::TellsFirst);
 }
 
 #[test]

@@ -10,6 +10,10 @@
 //!
 //! A thread that waits for a device, which cannot be nudged there, asks now and then (`Asker`).
 //!
+//! Between polls that moved nothing the poller naps, the longer the longer it waits. `NEWS` counts what may be quicker
+//! than that: what begins beside something that is open, and what is given up. It ends a nap, also one that has not
+//! begun when it comes, and the naps behind it are short again.
+//!
 //! No wake is lost: a source that opens raises `OPEN`, and then nudges under the list's lock; a thread enters the list,
 //! then registers with its event count, then looks at `OPEN`, and sleeps while nothing nudges it. A thread becomes the
 //! poller, goes to the front under that lock, and then polls: a source that has found another one there has opened
@@ -78,12 +82,32 @@ static OPEN: AtomicU32 = AtomicU32::new(0);
 static OF_ONE_THREAD: AtomicU32 = AtomicU32::new(0);
 /// 1 while a thread polls.
 static HAS_POLLER: AtomicU32 = AtomicU32::new(0);
+/// What polling threads are told of; wraps. And how many of them nap.
+static NEWS: AtomicU32 = AtomicU32::new(0);
+static NAPPING: AtomicU32 = AtomicU32::new(0);
 
 /// A source opens. ORDERING: SeqCst with the look in `wait`, between which the lock of the list and the sleeper's own
 /// epoch lie.
 pub(super) fn open(open: &impl Word, nudge: impl FnOnce()) {
     open.fetch_add(1, SeqCst);
     nudge();
+}
+
+/// Something begins beside what is open. Threads that do not nap see the news behind their next poll. ORDERING: SeqCst,
+/// twice; in `nap` it is the other way round.
+pub(super) fn tell(news: &impl Word, napping: &impl Word, nudge: impl FnOnce()) {
+    news.fetch_add(1, SeqCst);
+    if napping.fetch_add(0, SeqCst) > 0 {
+        nudge();
+    }
+}
+
+/// Sleeps, unless there are other news than those that were there before the last poll. `sleep(has_news)` registers
+/// with the sleeper before it looks.
+pub(super) fn nap<W: Word>(news: &W, napping: &W, seen: u32, sleep: impl FnOnce(&dyn Fn() -> bool)) {
+    napping.fetch_add(1, SeqCst);
+    sleep(&|| news.fetch_add(0, SeqCst) != seen);
+    napping.fetch_add(u32::MAX, SeqCst);
 }
 
 /// Whether the calling thread is the poller from here on.
@@ -126,6 +150,11 @@ impl Registered {
         open(&OPEN, nudge_sleepers);
     }
 
+    /// Beside what it has open, something else begins.
+    pub fn begins(&self) {
+        tell(&NEWS, &NAPPING, nudge_listed);
+    }
+
     /// It has more to do, which this thread may not: those that poll look now.
     pub fn has_news(&self) {
         nudge_sleepers();
@@ -150,7 +179,7 @@ impl Drop for Registered {
 
 /// This process is a child, where nothing is registered. Called where there is one thread.
 pub fn begin_anew() {
-    for count in [&SOURCES, &OPEN, &OF_ONE_THREAD, &HAS_POLLER] {
+    for count in [&SOURCES, &OPEN, &OF_ONE_THREAD, &HAS_POLLER, &NEWS, &NAPPING] {
         count.store(0, Relaxed);
     }
 }
@@ -169,8 +198,13 @@ pub fn may_end() {
     }
 }
 
-/// Nudges the poller; without one, and where each thread polls, all.
+/// Tells the poller; without one, and where each thread polls, all.
 fn nudge_sleepers() {
+    NEWS.fetch_add(1, SeqCst);
+    nudge_listed();
+}
+
+fn nudge_listed() {
     let registry = REGISTRY.lock();
     // ORDERING: Relaxed for the sources of one thread: one that opens was registered before, and counts.
     let most = if OF_ONE_THREAD.load(Relaxed) > 0 { usize::MAX } else { most_to_nudge(&HAS_POLLER) };
@@ -256,11 +290,13 @@ pub fn nap_ns(passed_ns: u64, expected_ns: u64) -> Option<u64> {
 /// A thread that waits elsewhere, and asks in between: for a device.
 pub struct Asker {
     since: u64,
+    /// Of the news.
+    seen: u32,
 }
 
 impl Asker {
     pub fn begin() -> Asker {
-        Asker { since: now_ns() }
+        Asker { since: now_ns(), seen: NEWS.load(SeqCst) }
     }
 
     /// Asks all sources that have something open; how long this thread may wait until it asks again.
@@ -269,9 +305,10 @@ impl Asker {
             self.since = now_ns();
             return LONGEST_DEAF_NS;
         }
+        let earlier = std::mem::replace(&mut self.seen, NEWS.load(SeqCst));
         let polled = poll();
         let now = now_ns();
-        if polled.has_moved {
+        if polled.has_moved || self.seen != earlier {
             self.since = now;
         }
         let nap = nap_ns(now - self.since, polled.expected_ns).unwrap_or(SPIN_NS);
@@ -288,7 +325,7 @@ pub fn wait(
     deadline: Deadline,
 ) -> bool {
     let mut entry = Entry::new(sleeper);
-    let (mut since, mut is_cold) = (now_ns(), false);
+    let (mut since, mut is_cold, mut seen) = (now_ns(), false, NEWS.load(SeqCst));
     loop {
         if is_over() {
             // The thread that ended this wait may have left an end to a source of this one: it is told before.
@@ -311,12 +348,14 @@ pub fn wait(
             continue;
         }
         let asked = now_ns();
+        let earlier = std::mem::replace(&mut seen, NEWS.load(SeqCst));
         let Polled { has_moved, expected_ns, due_ns } = poll();
         let now = now_ns();
         let took = now - asked;
         // Behind a nap a poll takes long by itself: the next one tells.
         let has_worked = !is_cold && expected_ns >= LARGE_NS && took > WORKED_NS;
-        if has_moved || has_worked {
+        // What has begun since may be quick, however late something else is.
+        if has_moved || has_worked || seen != earlier {
             since = now;
             continue;
         }
@@ -325,9 +364,10 @@ pub fn wait(
         }
         let passed = now - since;
         match nap_ns(passed, expected_ns) {
-            Some(nap) => {
-                let until = now.saturating_add(nap).min(due_ns.max(now + SHORTEST_NAP_NS));
-                sleep(is_over, deadline.earlier(Deadline::at(until)));
+            Some(length) => {
+                let until = now.saturating_add(length).min(due_ns.max(now + SHORTEST_NAP_NS));
+                let until = deadline.earlier(Deadline::at(until));
+                nap(&NEWS, &NAPPING, seen, |has_news| sleep(&|| is_over() || has_news(), until));
                 is_cold = true;
             }
             None if passed < SPIN_NS => std::hint::spin_loop(),
@@ -367,6 +407,46 @@ mod tests {
 
     impl Sleeper for Nobody {
         fn nudge(&self) {}
+    }
+
+    /// Never moves.
+    struct Late;
+
+    impl Progress for Late {
+        fn poll(&self) -> bool {
+            false
+        }
+
+        fn expected_ns(&self) -> u64 {
+            0
+        }
+    }
+
+    #[test]
+    fn what_begins_ends_a_nap_and_makes_the_next_ones_short() {
+        let source = Arc::new(Late);
+        let weak: Weak<dyn Progress> = Arc::downgrade(&(Arc::clone(&source) as Arc<dyn Progress>));
+        // Of one thread: this one polls, whatever other tests wait for.
+        let registered = Registered::new(weak, true);
+        registered.opened();
+        let (longest, ended, shorter) = (Cell::new(0), Cell::new(0), Cell::new(0));
+        let sleep = |look: &dyn Fn() -> bool, until: Deadline| {
+            let left = until.left().expect("a nap has an end").as_nanos() as u64;
+            if left < longest.replace(left) / 4 {
+                shorter.set(shorter.get() + 1);
+            }
+            if left < 500_000 {
+                std::thread::sleep(std::time::Duration::from_nanos(left));
+                return;
+            }
+            // Behind the poll, and in front of the sleep.
+            registered.begins();
+            ended.set(ended.get() + usize::from(look()));
+        };
+        // A thread that loses its processor for long may nap for long behind news, too.
+        assert!(wait(&Nobody, &|| shorter.get() == 3 || ended.get() > 50, &sleep, Deadline::NEVER));
+        assert!(ended.get() >= 3 && shorter.get() == 3, "{} naps ended, {} shorter", ended.get(), shorter.get());
+        registered.closed();
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub(in crate::graph) mod compiled;
 pub(in crate::graph) mod counters;
 pub(in crate::graph) mod device;
 pub(in crate::graph) mod figures;
+pub(in crate::graph) mod held;
 pub(in crate::graph) mod helpers;
 pub(in crate::graph) mod host;
 pub(in crate::graph) mod learned;

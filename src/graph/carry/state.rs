@@ -113,7 +113,9 @@ pub struct RunState {
     /// The run's inputs, then its outputs.
     given: Box<[AtomicPtr<u8>]>,
     /// Whether they are values of a run around this one. As `given`.
-    pub(in crate::graph) is_inside: AtomicBool,
+    is_inside: AtomicBool,
+    /// The tensor of each output that the plan holds; null: this run writes it where it is (`held`). As `given`.
+    pub(super) held: Box<[AtomicPtr<u8>]>,
     /// A communication that the transport has not given back keeps it (`RunPool::give_state`).
     pub(in crate::graph) arena: Arc<MemoryBlock>,
     /// Its device memory and streams.
@@ -248,6 +250,7 @@ impl RunState {
             })?,
             began: Began::default(),
             is_inside: AtomicBool::new(false),
+            held: heap::filled(plan.held.len(), "a run's tensors", || AtomicPtr::new(std::ptr::null_mut()))?,
             arena,
             frame: frame.clone(),
             scratch,
@@ -318,19 +321,29 @@ impl RunState {
         self.slots
     }
 
-    /// Points the arguments at a run's inputs and outputs.
+    /// Points the arguments at a run's inputs and outputs. `around`: it is one inside of a node of the run with this
+    /// number, or of none (0), over its values. Its orders were taken before (`obey`).
     ///
     /// # Safety
     /// The caller owns the state, which is closed. The tensors have the sizes of the ports, and are the run's until it
     /// is over.
-    pub(in crate::graph) unsafe fn bind(&self, input: impl Fn(usize) -> *mut u8, output: impl Fn(usize) -> *mut u8) {
+    pub(in crate::graph) unsafe fn bind(
+        &self,
+        around: Option<usize>,
+        input: impl Fn(usize) -> *mut u8,
+        output: impl Fn(usize) -> *mut u8,
+    ) {
         let num_inputs = self.plan().inputs.len();
-        self.is_inside.store(false, Relaxed);
-        self.stop.set_run(self.own_run());
-        self.calls.set_run(self.own_run());
+        self.is_inside.store(around.is_some(), Relaxed);
+        let run = around.filter(|&run| run != 0).unwrap_or_else(|| self.own_run());
+        self.stop.set_run(run);
+        self.calls.set_run(run);
         for (i, given) in self.given.iter().enumerate() {
             // ORDERING: Relaxed; published with the run.
             given.store(if i < num_inputs { input(i) } else { output(i - num_inputs) }, Relaxed);
+        }
+        if !self.plan().held.is_empty() {
+            self.hold_outputs(&self.given[num_inputs..], around.is_none());
         }
         self.point(&(0..self.plan().always_bound));
     }
@@ -418,15 +431,6 @@ impl RunState {
         self.stop.set_because(cause);
         self.calls.stop(cause);
         progress::may_end();
-    }
-
-    /// The run is one inside of a node of the run with this number, over its values.
-    pub(in crate::graph) fn is_inside_of(&self, run: usize) {
-        self.is_inside.store(true, Relaxed);
-        if run != 0 {
-            self.stop.set_run(run);
-            self.calls.set_run(run);
-        }
     }
 
     /// The number of a run of this state that is not inside of another one.

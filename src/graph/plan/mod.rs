@@ -107,6 +107,8 @@ pub(in crate::graph) struct Plan {
     pub always_bound: u32,
     pub constants: Vec<Ref<Tensor>>,
     pub arena_bytes: usize,
+    /// Outputs that a run makes in its arena, and gives to their tensors when it has ended well.
+    pub held: Vec<HeldOutput>,
     /// Scratch bytes per slot of each node that wants some.
     pub scratch: Vec<usize>,
     /// The cost of bringing work to another thread, by the options; None = as the pool says.

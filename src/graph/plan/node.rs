@@ -247,6 +247,14 @@ pub(in crate::graph) enum Place {
     Slot(usize),
 }
 
+/// An output with a place in the arena.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::graph) struct HeldOutput {
+    pub output: usize,
+    pub offset: usize,
+    pub bytes: usize,
+}
+
 /// The memory and the shape of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::graph) struct Arg {

@@ -229,16 +229,16 @@ impl Bound<'_> {
         let state = self.program.runs.take_state(scratch_slots(pool))?;
         // They were looked up once before, so they are there.
         let data = |lookup: Lookup<'_>, i: usize| lookup(i).map_or(std::ptr::null_mut(), |tensor| tensor.data());
+        state.obey(orders);
         if self.program.plan().not_needed.is_empty() {
             // SAFETY: a state that is this run's alone. The tensors were checked, and the host keeps them to the run.
-            unsafe { state.bind(|i| data(self.inputs.1, i), |o| data(self.outputs.1, o)) };
+            unsafe { state.bind(None, |i| data(self.inputs.1, i), |o| data(self.outputs.1, o)) };
         } else {
             let needs = |i: usize| self.program.plan().needs_input(i);
             let input = |i: usize| if needs(i) { data(self.inputs.1, i) } else { std::ptr::null_mut() };
             // SAFETY: as above.
-            unsafe { state.bind(input, |o| data(self.outputs.1, o)) };
+            unsafe { state.bind(None, input, |o| data(self.outputs.1, o)) };
         }
-        state.obey(orders);
         Ok(state)
     }
 

@@ -129,8 +129,7 @@ impl Kernel for Nested {
         // SAFETY: nobody else has the state, and the call has the tensors until the inner run is over.
         let begun = unsafe {
             state.take_shapes(|i| Ok(&inputs[i])).and_then(|()| {
-                state.bind(|i| inputs[i].data(), |o| context.output_data(o));
-                state.is_inside_of(context.stop().run());
+                state.bind(Some(context.stop().run()), |i| inputs[i].data(), |o| context.output_data(o));
                 state.start_inside(Ref::clone(&self.program) as Arc<dyn StateHome>, context, outputs, done)
             })
         };

@@ -226,9 +226,9 @@ impl QueuedRun {
         if let Ok(state) = &state {
             let num_inputs = program.runs().plan().inputs.len();
             let data = |i: usize| tensors[i].as_ref().map_or(std::ptr::null_mut(), |tensor| tensor.data());
-            // SAFETY: as above; the tensors were checked.
-            unsafe { state.bind(data, |o| data(num_inputs + o)) };
             state.obey(self.orders.take().as_ref());
+            // SAFETY: as above; the tensors were checked.
+            unsafe { state.bind(None, data, |o| data(num_inputs + o)) };
         }
         let _ = pool.map(|pool| self.pool.put(pool));
         let _ = self.tensors.put(tensors);

@@ -163,10 +163,9 @@ impl RunState {
         output: impl Fn(usize) -> *mut u8,
         outer: Outer<'_>,
     ) -> Result<()> {
-        // SAFETY: as demanded of the caller.
-        unsafe { self.bind(input, output) };
-        self.is_inside_of(outer.stop.run());
         self.obey(Orders::inside(outer.stop).as_ref());
+        // SAFETY: as demanded of the caller.
+        unsafe { self.bind(Some(outer.stop.run()), input, output) };
         self.run_inside(pool, outer)
     }
 
@@ -461,6 +460,7 @@ impl RunState {
         let stopped = self.is_stopped();
         self.report(!stopped);
         if !stopped {
+            self.give_outputs();
             self.learn();
             self.listeners().iter().for_each(|listener| listener.run_ended(self.own_run(), None));
             return Ok(());

@@ -123,7 +123,7 @@ pub(super) fn places(flat: &mut Flat, rows: &EdgeRows<'_>) -> Result<Places> {
     Ok(Places { of, arena_bytes })
 }
 
-fn rounded(bytes: usize) -> Option<usize> {
+pub(super) fn rounded(bytes: usize) -> Option<usize> {
     bytes.checked_next_multiple_of(ALIGNMENT)
 }
 
@@ -132,7 +132,7 @@ fn is_barrier(flat: &Flat, node: u32) -> bool {
     matches!(flat.bodies[node as usize], Body::Merge(merge) if flat.merges[merge as usize].shape.is_some())
 }
 
-fn too_large() -> Error {
+pub(super) fn too_large() -> Error {
     Error::out_of_range("the program's values are larger than memory can hold")
 }
 

@@ -44,7 +44,7 @@ use crate::graph::carry::compiled::Compiled;
 use crate::graph::carry::figures::NodeFigures;
 use crate::graph::carry::learned::Learned;
 use crate::graph::plan::effects;
-use crate::graph::plan::{Body, DIRECT, Edge, KernelNode, NO_BIT, NO_SCRATCH, Plan, Port, origins};
+use crate::graph::plan::{Body, DIRECT, Edge, HeldOutput, KernelNode, NO_BIT, NO_SCRATCH, Plan, Port, origins};
 use crate::kernel::RunListener;
 use crate::memory::heap;
 use crate::trace::Explained;
@@ -237,6 +237,7 @@ fn finish(
         always_bound: views.always,
         constants: flat.constants,
         arena_bytes: places.arena_bytes,
+        held: Vec::new(),
         scratch,
         hop_ns: options.hop_ns,
         blocking_pool: options.blocking_pool.clone(),
@@ -256,6 +257,9 @@ fn finish(
             listens_in_loops |= plan.loops.iter().any(|looped| looped.first < node && node < looped.end);
         }
     }
+    if listeners.iter().any(|listener| listener.holds_outputs()) {
+        hold_outputs(&mut plan)?;
+    }
     let compiled = Compiled {
         listeners,
         listens_in_loops,
@@ -268,6 +272,22 @@ fn finish(
         explained: Explained::default(),
     };
     Ok((compiled, facts))
+}
+
+/// Gives the outputs in the host's memory a place behind the values.
+fn hold_outputs(plan: &mut Plan) -> Result<()> {
+    let is_on_host = |port: &Port| port.engine.as_ref().is_none_or(|engine| engine.accelerator().is_none());
+    for (output, port) in plan.outputs.iter().enumerate() {
+        // One whose shape a run decides is a value of the run in any case.
+        if !port.desc.is_concrete() || !is_on_host(port) {
+            continue;
+        }
+        let bytes = port.desc.bytes()?;
+        let offset = memory::rounded(plan.arena_bytes).ok_or_else(memory::too_large)?;
+        plan.arena_bytes = offset.checked_add(bytes).ok_or_else(memory::too_large)?;
+        plan.held.push(HeldOutput { output, offset, bytes });
+    }
+    Ok(())
 }
 
 /// The edges in rows, by the node that they leave: deliveries, so that nothing is behind a node before it has
