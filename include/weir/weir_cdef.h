@@ -1417,6 +1417,10 @@ typedef struct weir_conv_desc {
   int64_t padding_end[2];
   float alpha;
   float beta;
+  int64_t depth_stride;
+  int64_t depth_dilation;
+  int64_t depth_padding_begin;
+  int64_t depth_padding_end;
 } weir_conv_desc;
 typedef struct weir_conv_int8_desc {
   size_t struct_size;
@@ -1446,6 +1450,11 @@ typedef struct weir_conv_transpose_desc {
   int64_t more[2];
   float alpha;
   float beta;
+  int64_t depth_stride;
+  int64_t depth_dilation;
+  int64_t depth_padding_begin;
+  int64_t depth_padding_end;
+  int64_t depth_more;
 } weir_conv_transpose_desc;
 typedef uint32_t weir_pooling_op;
 typedef struct weir_pooling_desc {
@@ -1458,6 +1467,11 @@ typedef struct weir_pooling_desc {
   int64_t dilations[2];
   int64_t padding_begin[2];
   int64_t padding_end[2];
+  int64_t depth_kernel;
+  int64_t depth_stride;
+  int64_t depth_dilation;
+  int64_t depth_padding_begin;
+  int64_t depth_padding_end;
 } weir_pooling_desc;
 typedef uint32_t weir_resize_mode;
 typedef uint32_t weir_resize_coordinates;
