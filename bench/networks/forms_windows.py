@@ -42,16 +42,31 @@ def window(call, spatial, kernel, ceil=False):
     return strides, dilations, begin, end, sizes
 
 
+def members_of(**settings):
+    """The members of a descriptor, of which those of the depth of volumes are apart."""
+    names = {
+        "kernel": "depth_kernel",
+        "strides": "depth_stride",
+        "dilations": "depth_dilation",
+        "padding_begin": "depth_padding_begin",
+        "padding_end": "depth_padding_end",
+        "more": "depth_more",
+    }
+    members = {}
+    for name, values in settings.items():
+        if len(values) == 3:
+            members[names[name]], *values = values
+        members[name] = values
+    return members
+
+
 def conv(g, x, weights, bias, strides, dilations, begin, end, sizes, groups=1):
     rank = x.rank - 2
-    require(rank in (1, 2), f"convolution of {rank} dimensions")
+    require(rank in (1, 2, 3), f"convolution of {rank} dimensions")
     members = {
         "flags": g.weir.WEIR_CONV_BIAS if bias else 0,
         "groups": groups,
-        "strides": strides,
-        "dilations": dilations,
-        "padding_begin": begin,
-        "padding_end": end,
+        **members_of(strides=strides, dilations=dilations, padding_begin=begin, padding_end=end),
     }
     inputs = [x, weights, bias] if bias else [x, weights]
     shape = (x.shape[0], weights.shape[0], *sizes)
@@ -91,18 +106,20 @@ def _conv_transpose(g, call):
     outputs = weights.shape[1] * groups
     bias = in_f32(g, call.inputs[2]) if call.has(2) else None
     after = [f + e - b - size for f, e, b, size in zip(full, extra, begin, sizes)]
-    if rank > 2 or min(begin) < 0:
+    if rank > 3 or min(begin) < 0:
         y = by_zeros(g, x, weights, bias, (strides, dilations, begin, sizes, groups))
         return convert_type(g, y, call.inputs[0].dtype)
     weir, inputs = g.weir, [x, weights] + ([bias] if bias else [])
     members = {
         "flags": weir.WEIR_CONV_TRANSPOSE_BIAS if bias else 0,
         "groups": groups,
-        "strides": strides,
-        "dilations": dilations,
-        "padding_begin": begin,
-        "padding_end": [max(a, 0) for a in after],
-        "more": [e + max(-a, 0) for e, a in zip(extra, after)],
+        **members_of(
+            strides=strides,
+            dilations=dilations,
+            padding_begin=begin,
+            padding_end=[max(a, 0) for a in after],
+            more=[e + max(-a, 0) for e, a in zip(extra, after)],
+        ),
     }
     y = g.kernel("conv_transpose", members, inputs, F32, (x.shape[0], outputs, *sizes))
     return convert_type(g, y, call.inputs[0].dtype)
@@ -132,30 +149,17 @@ def by_zeros(g, x, weights, bias, settings):
 def pooling(g, op, x, kernel, strides, dilations, begin, end, sizes):
     members = {
         "op": value_of(op, g.weir, "POOLING"),
-        "kernel": kernel,
-        "strides": strides,
-        "dilations": dilations,
-        "padding_begin": begin,
-        "padding_end": end,
+        **members_of(kernel=kernel, strides=strides, dilations=dilations, padding_begin=begin, padding_end=end),
     }
     return g.kernel("pooling", members, [x], F32, (*x.shape[:2], *sizes))
 
 
 def pooled(g, call, x, op):
-    """Pooling of x, f32, by the node's windows. Those of three dimensions go one way after the other."""
+    """Pooling of x, f32, by the node's windows."""
     kernel = list(call.get("kernel_shape"))
     rank = x.rank - 2
     require(rank in (1, 2, 3), f"pooling of {rank} dimensions")
-    windows = window(call, x.shape[2:], kernel, bool(call.get("ceil_mode", 0)))
-    if rank < 3:
-        return by_windows(g, x, op, kernel, *windows)
-    batch, channels, depth = x.shape[:3]
-    flat = reshape(g, x, (batch, channels * depth, *x.shape[3:]))
-    flat = by_windows(g, flat, op, *(list(member[1:]) for member in (kernel, *windows)))
-    flat = reshape(g, flat, (batch, channels, depth, math.prod(flat.shape[2:])))
-    members = zip((kernel, *windows), (1, 1, 1, 0, 0, flat.shape[3]))
-    y = by_windows(g, flat, op, *([member[0], other] for member, other in members))
-    return reshape(g, y, (batch, channels, *windows[-1]))
+    return by_windows(g, x, op, kernel, *window(call, x.shape[2:], kernel, bool(call.get("ceil_mode", 0))))
 
 
 def by_windows(g, x, op, kernel, strides, dilations, begin, end, sizes):
@@ -231,7 +235,7 @@ def _lp_pool(g, call):
 def _global_pool(g, call):
     x = call.inputs[0]
     op = "MAX" if call.op == "GlobalMaxPool" else "AVERAGE"
-    if x.rank not in (3, 4):
+    if x.rank not in (3, 4, 5):
         return reduce(g, "MAX" if op == "MAX" else "MEAN", x, range(2, x.rank))
     members = {"op": value_of(op, g.weir, "POOLING"), "flags": g.weir.WEIR_POOLING_GLOBAL}
     shape = (*x.shape[:2], *[1] * (x.rank - 2))

@@ -3,6 +3,7 @@
  * Bad input for convolution, pooling, recurrent cells, products of bytes and packed weights.
  */
 
+#include <stddef.h>
 #include <weir/ops.h>
 
 #include "bad_input.h"
@@ -35,6 +36,19 @@ static void rows_of_conv(void) {
     ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), RANGE, "desc->padding_begin[0] is -9223372036854775808");
     desc = sane, desc.padding_end[1] = -1;
     ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), RANGE, "desc->padding_end[1] is -1");
+    desc = sane, desc.depth_stride = -1;
+    ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), RANGE, "desc->depth_stride is -1");
+    desc = sane, desc.depth_dilation = INT64_MAX;
+    ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), RANGE, "desc->depth_dilation is 9223372036854775807");
+    desc = sane, desc.depth_padding_begin = -2;
+    ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), RANGE, "desc->depth_padding_begin is -2");
+    desc = sane, desc.depth_padding_end = -3;
+    ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), RANGE, "desc->depth_padding_end is -3");
+    desc = sane, desc.struct_size = offsetof(weir_conv_desc, depth_stride) - 1;
+    ROW(weir_kernel_create_conv, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "desc->struct_size is 111, expected 144 (at least 112)");
+
+    weir_conv_transpose_desc transpose = {.struct_size = sizeof transpose, .depth_more = -1};
+    ROW(weir_kernel_create_conv_transpose, (good.engine, &transpose, NULL, NEW(kernel)), RANGE, "desc->depth_more is -1");
 }
 
 static void rows_of_pooling(void) {
@@ -54,6 +68,14 @@ static void rows_of_pooling(void) {
     ROW(weir_kernel_create_pooling, (good.engine, &desc, NULL, NEW(kernel)), RANGE, "desc has a padding of 2 on axis 0, expected less than the 2");
     desc = sane, desc.strides[0] = -1;
     ROW(weir_kernel_create_pooling, (good.engine, &desc, NULL, NEW(kernel)), RANGE, "desc->strides[0] is -1");
+    desc = sane, desc.depth_kernel = 2;
+    ROW(weir_kernel_create_pooling, (good.engine, &desc, NULL, NEW(kernel)), RANGE, "desc->kernel[1] is 0, expected 1 to");
+    desc = sane, desc.depth_kernel = -1;
+    ROW(weir_kernel_create_pooling, (good.engine, &desc, NULL, NEW(kernel)), RANGE, "desc->depth_kernel is -1, expected 0 to");
+    desc = sane, desc.kernel[1] = 2, desc.depth_kernel = 2, desc.depth_padding_end = 2;
+    ROW(weir_kernel_create_pooling, (good.engine, &desc, NULL, NEW(kernel)), RANGE, "desc has a padding of 2 on the axis of depth, expected less than the 2");
+    desc = sane, desc.flags = WEIR_POOLING_GLOBAL, desc.kernel[0] = 0, desc.depth_kernel = 1;
+    ROW(weir_kernel_create_pooling, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "and WEIR_POOLING_GLOBAL");
     desc = sane, desc.flags = WEIR_POOLING_GLOBAL;
     ROW(weir_kernel_create_pooling, (good.engine, &desc, NULL, NEW(kernel)), INVALID, "and WEIR_POOLING_GLOBAL");
 }

@@ -8,7 +8,7 @@
 
 #include "fuzz.h"
 
-/* An axis of windows; signals have a first one of one place. */
+/* An axis of windows; signals and images have first ones of one place. */
 typedef struct line {
     int64_t size, taps, stride, dilation, begin, end, count;
     bool reflects;
@@ -18,16 +18,19 @@ static bool in_steps(const int64_t *pair) {
     return pair[0] >= 0 && pair[0] <= 1 << 30 && pair[1] >= 0 && pair[1] <= 1 << 30;
 }
 
-/* The members of a description, two numbers each. */
+/* The members of a description, two numbers each, and those of depth: stride, dilation, and padding. */
 typedef struct steps {
     const int64_t *strides, *dilations, *begin, *end;
     bool reflects;
+    int64_t depth[4];
 } steps;
 
+/* Axis i of images and of the slices of volumes, or their depth, -1. */
 static bool fill_line(line *l, int64_t size, int64_t taps, int i, const steps *all) {
-    int64_t stride = all->strides[i] > 0 ? all->strides[i] : 1, dilation = all->dilations[i] > 0 ? all->dilations[i] : 1;
+    int64_t stride = i < 0 ? all->depth[0] : all->strides[i], dilation = i < 0 ? all->depth[1] : all->dilations[i];
+    int64_t begin = i < 0 ? all->depth[2] : all->begin[i], end = i < 0 ? all->depth[3] : all->end[i];
     bool reflects = all->reflects;
-    *l = (line){size, taps, stride, dilation, all->begin[i], all->end[i], 0, reflects};
+    *l = (line){size, taps, stride > 0 ? stride : 1, dilation > 0 ? dilation : 1, begin, end, 0, reflects};
     int64_t span = (taps - 1) * l->dilation + 1, room = size + l->begin + l->end;
     if (taps < 1 || room < span) return false;
     if (reflects && (l->begin >= size || l->end >= size)) return false;
@@ -53,16 +56,50 @@ static void draw_steps(draws *d, int axes, int64_t *strides, int64_t *dilations,
 
 static const line ONE = {.size = 1, .taps = 1, .stride = 1, .dilation = 1, .count = 1};
 
+/* Depth, rows and columns of a tensor of this rank. */
+static bool fill_lines(line *lines, uint32_t rank, const int64_t *sizes, const int64_t *taps, const steps *all) {
+    int axes = (int)rank - 2;
+    for (int i = 0; i < 3; i++) lines[i] = ONE;
+    for (int i = 0; i < axes; i++) {
+        if (!fill_line(&lines[3 - axes + i], sizes[i], taps[i], axes == 3 ? i - 1 : i, all)) return false;
+    }
+    return true;
+}
+
+/* Whether members that count for tensors of a higher rank are set. */
+static bool has_more_axes(uint32_t rank, const steps *all) {
+    if (rank == 3 && (all->strides[1] || all->dilations[1] || all->begin[1] || all->end[1])) return true;
+    return rank < 5 && (all->depth[0] || all->depth[1] || all->depth[2] || all->depth[3]);
+}
+
+static bool in_all_steps(const steps *all) {
+    return in_steps(all->strides) && in_steps(all->dilations) && in_steps(all->depth);
+}
+
+static uint32_t draw_rank(draws *d) {
+    return draw_once_in(d, 3) ? 5 : draw_once_in(d, 2) ? 4 : 3;
+}
+
+#define DEPTH_OF(desc) {(desc)->depth_stride, (desc)->depth_dilation, (desc)->depth_padding_begin, (desc)->depth_padding_end}
+#define DRAW_DEPTH(d, desc, most) do { \
+    int64_t stride[2] = {0}, dilation[2] = {0}, begin[2] = {0}, end[2] = {0}; \
+    draw_steps(d, 1, stride, dilation, begin, end, most); \
+    (desc)->depth_stride = stride[0], (desc)->depth_dilation = dilation[0]; \
+    (desc)->depth_padding_begin = begin[0], (desc)->depth_padding_end = end[0]; \
+} while (0)
+
 /* ---- Convolution ------------------------------------------------------------------------------- */
 
 static void draw_conv(problem *p) {
     weir_conv_desc *desc = &p->desc.conv;
-    bool image = draw_once_in(p->d, 2);
+    uint32_t rank = draw_rank(p->d);
+    bool image = rank > 3;
     *desc = (weir_conv_desc){.struct_size = sizeof *desc, .flags = draw_bits(p->d) & 1};
     if (draw_once_in(p->d, 3)) desc->flags |= WEIR_CONV_SUM;
     desc->padding = draw_once_in(p->d, 4) ? WEIR_PADDING_REFLECT : WEIR_PADDING_ZERO;
     draw_activation(p->d, &desc->activation, &desc->alpha, &desc->beta);
     draw_steps(p->d, image ? 2 : 1, desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, 3);
+    if (rank == 5 || draw_once_in(p->d, 60)) DRAW_DEPTH(p->d, desc, 2);
     int64_t groups = draw_once_in(p->d, 2) ? 1 : draw_int(p->d, 1, draw_once_in(p->d, 5) ? 40 : 4);
     int64_t most = groups > 4 ? 3 : draw_once_in(p->d, 5) ? 40 : 5;
     int64_t inputs = draw_int(p->d, 1, most), outputs = draw_int(p->d, 1, most);
@@ -72,44 +109,45 @@ static void draw_conv(problem *p) {
     desc->groups = groups == 1 && draw_once_in(p->d, 2) ? 0 : groups;
     if (draw_once_in(p->d, 60)) desc->groups = draw_int(p->d, -1, 3);
     if (draw_once_in(p->d, 80)) desc->padding = 2;
-    int64_t x[4] = {draw_int(p->d, 0, 3), inputs * groups}, w[4] = {outputs * groups, inputs};
-    for (int i = 2; i < (image ? 4 : 3); i++) {
-        w[i] = wide ? 3 : draw_int(p->d, 1, groups > 1 && draw_once_in(p->d, 3) ? 9 : 5);
-        x[i] = draw_int(p->d, 0, image ? 12 : 60) + (draw_once_in(p->d, 4) ? 0 : 9);
-        if (wide) desc->strides[i - 2] = desc->dilations[i - 2] = draw_once_in(p->d, 5) ? 2 : 0;
+    int64_t x[5] = {draw_int(p->d, 0, 3), inputs * groups}, w[5] = {outputs * groups, inputs};
+    for (uint32_t i = 2; i < rank; i++) {
+        uint32_t side = rank == 5 ? i - 3 : i - 2;
+        bool depth = rank == 5 && i == 2;
+        w[i] = wide && !depth ? 3 : draw_int(p->d, 1, depth ? 3 : groups > 1 && draw_once_in(p->d, 3) ? 9 : 5);
+        x[i] = depth ? draw_int(p->d, 0, 4) + w[i] : draw_int(p->d, 0, image ? 12 : 60) + (draw_once_in(p->d, 4) ? 0 : 9);
+        if (wide && !depth) desc->strides[side] = desc->dilations[side] = draw_once_in(p->d, 5) ? 2 : 0;
     }
-    add_input(p, shaped(WEIR_F32, image ? 4 : 3, x), NORMAL);
-    add_input(p, shaped(WEIR_F32, image ? 4 : 3, w), NORMAL);
+    add_input(p, shaped(WEIR_F32, rank, x), NORMAL);
+    add_input(p, shaped(WEIR_F32, rank, w), NORMAL);
     if (desc->flags & WEIR_CONV_BIAS) add_input(p, vector_desc(w[0]), NORMAL);
     if (!(desc->flags & WEIR_CONV_SUM)) return;
-    int64_t dims[4] = {x[0], w[0]};
+    int64_t dims[5] = {x[0], w[0]};
     line l = ONE;
-    const steps all = {desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, desc->padding == WEIR_PADDING_REFLECT};
-    for (int i = 2; i < (image ? 4 : 3); i++) dims[i] = fill_line(&l, x[i], w[i], i - 2, &all) ? l.count : 1;
+    const steps all = {desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, desc->padding == WEIR_PADDING_REFLECT, DEPTH_OF(desc)};
+    for (uint32_t i = 2; i < rank; i++) {
+        dims[i] = fill_line(&l, x[i], w[i], (int)i - (rank == 5 ? 3 : 2), &all) ? l.count : 1;
+    }
     if (draw_once_in(p->d, 60)) dims[2]++;
-    add_input(p, shaped(draw_once_in(p->d, 60) ? WEIR_F16 : WEIR_F32, image ? 4 : 3, dims), NORMAL);
+    add_input(p, shaped(draw_once_in(p->d, 60) ? WEIR_F16 : WEIR_F32, rank, dims), NORMAL);
 }
 
 static verdict solve_conv(problem *p) {
     const weir_conv_desc *desc = &p->desc.conv;
     int64_t groups = desc->groups == 0 ? 1 : desc->groups;
     bool has_bias = desc->flags & WEIR_CONV_BIAS, has_sum = desc->flags & WEIR_CONV_SUM;
-    if (p->num_in != 2u + has_bias + has_sum || groups < 1 || desc->padding > 1) return REFUSED;
+    const steps all = {desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, desc->padding == WEIR_PADDING_REFLECT, DEPTH_OF(desc)};
+    if (p->num_in != 2u + has_bias + has_sum || groups < 1 || desc->padding > 1 || !in_all_steps(&all)) return REFUSED;
     if (!is_activation(desc->activation, desc->alpha, desc->beta)) return REFUSED;
-    if (!in_steps(desc->strides) || !in_steps(desc->dilations)) return REFUSED;
     const weir_tensor_desc *x = &p->in[0].desc, *w = &p->in[1].desc;
-    bool image = x->rank == 4;
     for (size_t i = 0; i < p->num_in; i++) if (p->in[i].desc.dtype != WEIR_F32) return REFUSED;
-    if ((x->rank != 3 && !image) || w->rank != x->rank || x->dims[1] % groups != 0 || w->dims[0] % groups != 0) return REFUSED;
+    if (x->rank < 3 || x->rank > 5 || w->rank != x->rank || x->dims[1] % groups != 0 || w->dims[0] % groups != 0) return REFUSED;
     if (w->dims[1] != x->dims[1] / groups || (has_bias && !is_shape(&p->in[2].desc, WEIR_F32, 1, w->dims[0]))) return REFUSED;
     if (x->dims[1] == 0 || w->dims[0] == 0) return EITHER;
-    line rows = ONE, columns;
-    bool reflects = desc->padding == WEIR_PADDING_REFLECT;
-    const steps all = {desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, reflects};
-    if (!image && (all.strides[1] || all.dilations[1] || all.begin[1] || all.end[1])) return REFUSED;
-    if (image && !fill_line(&rows, x->dims[2], w->dims[2], 0, &all)) return REFUSED;
-    if (!fill_line(&columns, x->dims[x->rank - 1], w->dims[x->rank - 1], image ? 1 : 0, &all)) return REFUSED;
-    int64_t dims[4] = {x->dims[0], w->dims[0], image ? rows.count : columns.count, columns.count};
+    line lines[3];
+    if (has_more_axes(x->rank, &all) || !fill_lines(lines, x->rank, &x->dims[2], &w->dims[2], &all)) return REFUSED;
+    const line slices = lines[0], rows = lines[1], columns = lines[2];
+    int64_t dims[5] = {x->dims[0], w->dims[0]};
+    for (uint32_t i = 2; i < x->rank; i++) dims[i] = lines[5 - x->rank + i - 2].count;
     const array *sum = has_sum ? &p->in[2 + has_bias] : NULL;
     for (uint32_t i = 0; sum && i < x->rank; i++) if (sum->desc.rank != x->rank || sum->desc.dims[i] != dims[i]) return REFUSED;
     array *out = add_output(p, shaped(WEIR_F32, x->rank, dims));
@@ -118,21 +156,22 @@ static verdict solve_conv(problem *p) {
     const double *vx = p->in[0].v, *vw = p->in[1].v;
     for (size_t i = 0; i < out->n; i++) {
         int64_t column = (int64_t)i % columns.count, row = (int64_t)i / columns.count % rows.count;
-        int64_t plane_no = (int64_t)i / columns.count / rows.count, o = plane_no % w->dims[0], image_no = plane_no / w->dims[0];
+        int64_t slice = (int64_t)i / columns.count / rows.count % slices.count;
+        int64_t plane_no = (int64_t)i / columns.count / rows.count / slices.count, o = plane_no % w->dims[0], image_no = plane_no / w->dims[0];
+        int64_t taps = slices.taps * rows.taps * columns.taps;
         double y = has_bias ? p->in[2].v[o] : 0, size = fabs(y);
         for (int64_t c = 0; c < channels; c++) {
-            const double *plane = vx + (image_no * x->dims[1] + o / filters * channels + c) * rows.size * columns.size;
-            for (int64_t r = 0; r < rows.taps; r++) {
-                for (int64_t s = 0; s < columns.taps; s++) {
-                    int64_t at_row = place(&rows, row, r), at = place(&columns, column, s);
-                    if (at_row < 0 || at < 0) continue;
-                    double t = plane[at_row * columns.size + at] * vw[((o * channels + c) * rows.taps + r) * columns.taps + s];
-                    y += t, size += fabs(t);
-                }
+            const double *volume = vx + (image_no * x->dims[1] + o / filters * channels + c) * slices.size * rows.size * columns.size;
+            for (int64_t tap = 0; tap < taps; tap++) {
+                int64_t at_slice = place(&slices, slice, tap / columns.taps / rows.taps);
+                int64_t at_row = place(&rows, row, tap / columns.taps % rows.taps), at = place(&columns, column, tap % columns.taps);
+                if (at_slice < 0 || at_row < 0 || at < 0) continue;
+                double t = volume[(at_slice * rows.size + at_row) * columns.size + at] * vw[(o * channels + c) * taps + tap];
+                y += t, size += fabs(t);
             }
         }
         if (sum) y += sum->v[i], size += fabs(sum->v[i]);
-        double error = (double)(channels * rows.taps * columns.taps + 5) * 0x1p-24 * size;
+        double error = (double)(channels * taps + 5) * 0x1p-24 * size;
         y = activated(desc->activation, desc->alpha, desc->beta, y, &error);
         put(out, i, y, error);
     }
@@ -147,7 +186,8 @@ static weir_status create_conv(weir_engine *engine, problem *p, weir_kernel **ou
 
 static void draw_pooling(problem *p) {
     weir_pooling_desc *desc = &p->desc.pooling;
-    bool image = draw_once_in(p->d, 2), whole = draw_once_in(p->d, 6);
+    uint32_t rank = draw_rank(p->d);
+    bool image = rank > 3, whole = draw_once_in(p->d, 6);
     *desc = (weir_pooling_desc){.struct_size = sizeof *desc, .flags = whole, .op = (weir_pooling_op)draw_int(p->d, 1, 3)};
     if (draw_once_in(p->d, 60)) desc->op = (weir_pooling_op)draw_int(p->d, 0, 4);
     if (!whole) {
@@ -159,20 +199,28 @@ static void draw_pooling(problem *p) {
             desc->padding_begin[i] = draw_int(p->d, 0, span - 1);
             desc->padding_end[i] = draw_int(p->d, 0, span - 1);
         }
+        if (rank == 5 || draw_once_in(p->d, 60)) {
+            DRAW_DEPTH(p->d, desc, 0);
+            desc->depth_kernel = draw_int(p->d, draw_once_in(p->d, 60) ? 0 : 1, 4);
+            int64_t span = (desc->depth_kernel - 1) * (desc->depth_dilation > 0 ? desc->depth_dilation : 1) + 1;
+            if (span > 1 && draw_once_in(p->d, 2)) desc->depth_padding_begin = draw_int(p->d, 0, span - 1), desc->depth_padding_end = draw_int(p->d, 0, span - 1);
+        }
     }
     if (draw_once_in(p->d, 50)) desc->kernel[draw_int(p->d, 0, 1)] = draw_int(p->d, -1, 3);
     if (draw_once_in(p->d, 50)) desc->padding_begin[draw_int(p->d, 0, 1)] = draw_int(p->d, 0, 9);
-    int64_t x[4] = {draw_int(p->d, 0, 3), draw_int(p->d, 0, 5)};
-    for (int i = 2; i < (image ? 4 : 3); i++) x[i] = draw_int(p->d, 0, image ? 12 : 60) + (draw_once_in(p->d, 4) ? 0 : 9);
-    add_input(p, shaped(WEIR_F32, image ? 4 : 3, x), desc->op == WEIR_POOLING_MAX ? SPECIAL : NORMAL);
+    int64_t x[5] = {draw_int(p->d, 0, 3), draw_int(p->d, 0, 5)};
+    for (uint32_t i = 2; i < rank; i++) x[i] = draw_int(p->d, 0, rank == 5 && i == 2 ? 7 : image ? 12 : 60) + (draw_once_in(p->d, 4) ? 0 : rank == 5 ? 3 : 9);
+    add_input(p, shaped(WEIR_F32, rank, x), desc->op == WEIR_POOLING_MAX ? SPECIAL : NORMAL);
 }
 
 static verdict solve_pooling(problem *p) {
     const weir_pooling_desc *desc = &p->desc.pooling;
     if (p->num_in != 1 || p->in[0].desc.dtype != WEIR_F32 || desc->op < 1 || desc->op > 3) return REFUSED;
-    if (!in_steps(desc->strides) || !in_steps(desc->dilations)) return REFUSED;
+    const steps all = {desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, false, DEPTH_OF(desc)};
+    if (!in_all_steps(&all)) return REFUSED;
     const weir_tensor_desc *x = &p->in[0].desc;
-    bool image = x->rank == 4, whole = desc->flags != 0;
+    if (x->rank < 3 || x->rank > 5) return REFUSED;
+    bool image = x->rank > 3, whole = desc->flags != 0;
     for (int i = 0; i < 2; i++) {
         bool set = desc->kernel[i] || desc->strides[i] || desc->dilations[i] || desc->padding_begin[i] || desc->padding_end[i];
         if (whole && set) return REFUSED;
@@ -181,30 +229,35 @@ static verdict solve_pooling(problem *p) {
         if (!whole && (desc->kernel[i] < 1 - i || (padding > 0 && padding >= span))) return REFUSED;
         if (x->rank == 3 && i == 1 && set) return REFUSED;
     }
-    if (x->rank != 3 && !image) return REFUSED;
-    line rows = ONE, columns;
-    const steps all = {desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, false};
-    int64_t height = image ? x->dims[2] : 1, width = x->dims[x->rank - 1];
-    if (image && !fill_line(&rows, height, whole ? height : desc->kernel[0], 0, &all)) return whole ? EITHER : REFUSED;
-    if (!fill_line(&columns, width, whole ? width : desc->kernel[image ? 1 : 0], image ? 1 : 0, &all)) return whole ? EITHER : REFUSED;
-    int64_t dims[4] = {x->dims[0], x->dims[1], image ? rows.count : columns.count, columns.count};
+    int64_t depth_span = (desc->depth_kernel - 1) * (all.depth[1] > 0 ? all.depth[1] : 1) + 1;
+    int64_t depth_padding = all.depth[2] > all.depth[3] ? all.depth[2] : all.depth[3];
+    bool depth_set = desc->depth_kernel || all.depth[0] || all.depth[1] || depth_padding;
+    if (depth_set && (whole || x->rank != 5 || desc->depth_kernel < 1 || depth_padding >= depth_span)) return REFUSED;
+    if (!whole && ((x->rank == 5) != (desc->depth_kernel > 0) || image != (desc->kernel[1] > 0))) return REFUSED;
+    const int64_t kernel[3] = {x->rank == 5 ? desc->depth_kernel : desc->kernel[0], x->rank == 5 ? desc->kernel[0] : desc->kernel[1], desc->kernel[1]};
+    line lines[3];
+    if (!fill_lines(lines, x->rank, &x->dims[2], whole ? &x->dims[2] : kernel, &all)) return whole ? EITHER : REFUSED;
+    const line slices = lines[0], rows = lines[1], columns = lines[2];
+    int64_t dims[5] = {x->dims[0], x->dims[1]};
+    for (uint32_t i = 2; i < x->rank; i++) dims[i] = lines[5 - x->rank + i - 2].count;
     array *out = add_output(p, shaped(WEIR_F32, x->rank, dims));
     if (out == NULL) return EITHER;
     for (size_t i = 0; i < out->n; i++) {
         int64_t column = (int64_t)i % columns.count, row = (int64_t)i / columns.count % rows.count;
-        const double *plane = p->in[0].v + (int64_t)i / columns.count / rows.count * rows.size * columns.size;
+        int64_t slice = (int64_t)i / columns.count / rows.count % slices.count;
+        int64_t taps = slices.taps * rows.taps * columns.taps, volume_no = (int64_t)i / columns.count / rows.count / slices.count;
+        const double *volume = p->in[0].v + volume_no * slices.size * rows.size * columns.size;
         double most = -INFINITY, sum = 0, size = 0;
         int64_t inside = 0;
         bool nan = false;
-        for (int64_t r = 0; r < rows.taps; r++) {
-            for (int64_t s = 0; s < columns.taps; s++) {
-                int64_t at_row = place(&rows, row, r), at = place(&columns, column, s);
-                if (at_row < 0 || at < 0) continue;
-                double v = plane[at_row * columns.size + at];
-                inside++, sum += v, size += fabs(v), most = fmax(most, v), nan |= isnan(v);
-            }
+        for (int64_t tap = 0; tap < taps; tap++) {
+            int64_t at_slice = place(&slices, slice, tap / columns.taps / rows.taps);
+            int64_t at_row = place(&rows, row, tap / columns.taps % rows.taps), at = place(&columns, column, tap % columns.taps);
+            if (at_slice < 0 || at_row < 0 || at < 0) continue;
+            double v = volume[(at_slice * rows.size + at_row) * columns.size + at];
+            inside++, sum += v, size += fabs(v), most = fmax(most, v), nan |= isnan(v);
         }
-        double count = (double)(desc->op == WEIR_POOLING_AVERAGE ? rows.taps * columns.taps : inside);
+        double count = (double)(desc->op == WEIR_POOLING_AVERAGE ? taps : inside);
         if (desc->op == WEIR_POOLING_MAX) put(out, i, nan ? NAN : most, 0);
         else put(out, i, count == 0 ? 0 : sum / count, count == 0 ? 0 : (double)(inside + 4) * 0x1p-24 * size / count);
     }
@@ -230,7 +283,8 @@ static void draw_cell(problem *p, int gates, int states, bool bias) {
 
 static void draw_conv_transpose(problem *p) {
     weir_conv_transpose_desc *desc = &p->desc.conv_transpose;
-    bool image = draw_once_in(p->d, 2);
+    uint32_t rank = draw_rank(p->d);
+    bool image = rank > 3;
     *desc = (weir_conv_transpose_desc){.struct_size = sizeof *desc, .flags = draw_bits(p->d) & 1};
     draw_activation(p->d, &desc->activation, &desc->alpha, &desc->beta);
     draw_steps(p->d, image ? 2 : 1, desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, 2);
@@ -238,58 +292,63 @@ static void draw_conv_transpose(problem *p) {
     int64_t most = draw_once_in(p->d, 5) ? 20 : 4;
     desc->groups = groups == 1 && draw_once_in(p->d, 2) ? 0 : groups;
     if (draw_once_in(p->d, 60)) desc->groups = draw_int(p->d, -1, 3);
-    int64_t x[4] = {draw_int(p->d, 0, 3), draw_int(p->d, 1, most) * groups}, w[4] = {x[1], draw_int(p->d, 1, most)};
-    for (int i = 2; i < (image ? 4 : 3); i++) {
-        w[i] = draw_int(p->d, 1, 5);
-        x[i] = draw_int(p->d, draw_once_in(p->d, 60) ? 0 : 1, image ? 9 : 60);
-        if (draw_once_in(p->d, 3)) desc->more[i - 2] = draw_int(p->d, 0, 2);
+    if (rank == 5 || draw_once_in(p->d, 60)) DRAW_DEPTH(p->d, desc, 1);
+    int64_t x[5] = {draw_int(p->d, 0, 3), draw_int(p->d, 1, most) * groups}, w[5] = {x[1], draw_int(p->d, 1, most)};
+    for (uint32_t i = 2; i < rank; i++) {
+        bool depth = rank == 5 && i == 2;
+        w[i] = draw_int(p->d, 1, rank == 5 ? 4 : 5);
+        x[i] = draw_int(p->d, draw_once_in(p->d, 60) ? 0 : 1, depth ? 5 : image ? 9 : 60);
+        if (draw_once_in(p->d, 3)) *(depth ? &desc->depth_more : &desc->more[i - (rank == 5 ? 3 : 2)]) = draw_int(p->d, 0, 2);
     }
-    add_input(p, shaped(WEIR_F32, image ? 4 : 3, x), NORMAL);
-    add_input(p, shaped(WEIR_F32, image ? 4 : 3, w), NORMAL);
+    add_input(p, shaped(WEIR_F32, rank, x), NORMAL);
+    add_input(p, shaped(WEIR_F32, rank, w), NORMAL);
     if (desc->flags) add_input(p, vector_desc(w[1] * groups), NORMAL);
 }
 
 static verdict solve_conv_transpose(problem *p) {
     const weir_conv_transpose_desc *desc = &p->desc.conv_transpose;
     int64_t groups = desc->groups == 0 ? 1 : desc->groups;
-    if (p->num_in != 2 + desc->flags || groups < 1) return REFUSED;
+    const steps of = {desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, false, DEPTH_OF(desc)};
+    if (p->num_in != 2 + desc->flags || groups < 1 || !in_all_steps(&of)) return REFUSED;
     if (!is_activation(desc->activation, desc->alpha, desc->beta)) return REFUSED;
-    if (!in_steps(desc->strides) || !in_steps(desc->dilations)) return REFUSED;
     const weir_tensor_desc *x = &p->in[0].desc, *w = &p->in[1].desc;
-    bool image = x->rank == 4;
     for (size_t i = 0; i < p->num_in; i++) if (p->in[i].desc.dtype != WEIR_F32) return REFUSED;
-    if ((x->rank != 3 && !image) || w->rank != x->rank || x->dims[1] % groups != 0 || w->dims[0] != x->dims[1]) return REFUSED;
+    if (x->rank < 3 || x->rank > 5 || w->rank != x->rank || x->dims[1] % groups != 0 || w->dims[0] != x->dims[1]) return REFUSED;
     if (x->dims[1] == 0 || w->dims[1] == 0) return EITHER;
-    int64_t all = w->dims[1] * groups, stride[2] = {1, 1}, dilation[2] = {1, 1}, begin[2] = {0, 0};
-    int64_t from[2] = {1, 1}, to[2] = {1, 1}, taps[2] = {1, 1};
+    int64_t all = w->dims[1] * groups, stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, begin[3] = {0};
+    int64_t from[3] = {1, 1, 1}, to[3] = {1, 1, 1}, taps[3] = {1, 1, 1};
     if (desc->flags && !is_shape(&p->in[2].desc, WEIR_F32, 1, all)) return REFUSED;
-    if (!image && (desc->strides[1] || desc->dilations[1] || desc->padding_begin[1] || desc->padding_end[1] || desc->more[1])) return REFUSED;
+    if (has_more_axes(x->rank, &of) || (x->rank == 3 && desc->more[1]) || (x->rank < 5 && desc->depth_more)) return REFUSED;
+    int64_t dims[5] = {x->dims[0], all};
     for (uint32_t i = 2; i < x->rank; i++) {
-        uint32_t k = image ? i - 2 : 1, at = i - 2;
-        if (desc->strides[at] > 0) stride[k] = desc->strides[at];
-        if (desc->dilations[at] > 0) dilation[k] = desc->dilations[at];
-        begin[k] = desc->padding_begin[at], from[k] = x->dims[i], taps[k] = w->dims[i];
-        to[k] = (from[k] - 1) * stride[k] + (taps[k] - 1) * dilation[k] + 1 + desc->more[at] - begin[k] - desc->padding_end[at];
+        uint32_t k = i + 3 - x->rank;
+        int at = (int)i - (x->rank == 5 ? 3 : 2);
+        line l;
+        (void)fill_line(&l, x->dims[i], w->dims[i], at, &of);
+        stride[k] = l.stride, dilation[k] = l.dilation, begin[k] = l.begin, from[k] = l.size, taps[k] = l.taps;
+        int64_t more = at < 0 ? desc->depth_more : desc->more[at];
+        to[k] = (from[k] - 1) * stride[k] + (taps[k] - 1) * dilation[k] + 1 + more - l.begin - l.end;
         if (from[k] < 1 || taps[k] < 1 || to[k] < 0) return REFUSED;
+        dims[i] = to[k];
     }
-    int64_t dims[4] = {x->dims[0], all, image ? to[0] : to[1], to[1]};
     array *out = add_output(p, shaped(WEIR_F32, x->rank, dims));
     if (out == NULL) return EITHER;
     double *sums = fuzz_alloc(out->n * sizeof *sums), *sizes = fuzz_alloc(out->n * sizeof *sizes);
     for (size_t i = 0; i < out->n; i++) {
-        sums[i] = desc->flags ? p->in[2].v[(int64_t)i / (to[0] * to[1]) % all] : 0;
+        sums[i] = desc->flags ? p->in[2].v[(int64_t)i / (to[0] * to[1] * to[2]) % all] : 0;
         sizes[i] = fabs(sums[i]);
     }
     for (size_t i = 0; i < p->in[0].n && out->n > 0; i++) {
-        int64_t column = (int64_t)i % from[1], row = (int64_t)i / from[1] % from[0];
-        int64_t plane = (int64_t)i / (from[0] * from[1]), channel = plane % x->dims[1], image_no = plane / x->dims[1];
-        int64_t weights = w->dims[1] * taps[0] * taps[1];
+        int64_t column = (int64_t)i % from[2], row = (int64_t)i / from[2] % from[1], slice = (int64_t)i / (from[1] * from[2]) % from[0];
+        int64_t volume = (int64_t)i / (from[0] * from[1] * from[2]), channel = volume % x->dims[1], image_no = volume / x->dims[1];
+        int64_t weights = w->dims[1] * taps[0] * taps[1] * taps[2];
         for (int64_t k = 0; k < weights; k++) {
-            int64_t o = k / (taps[0] * taps[1]) + channel / (x->dims[1] / groups) * w->dims[1];
-            int64_t r = row * stride[0] + k / taps[1] % taps[0] * dilation[0] - begin[0];
-            int64_t c = column * stride[1] + k % taps[1] * dilation[1] - begin[1];
-            if (r < 0 || r >= to[0] || c < 0 || c >= to[1]) continue;
-            size_t at = (size_t)(((image_no * all + o) * to[0] + r) * to[1] + c);
+            int64_t o = k / (taps[0] * taps[1] * taps[2]) + channel / (x->dims[1] / groups) * w->dims[1];
+            int64_t d = slice * stride[0] + k / (taps[1] * taps[2]) % taps[0] * dilation[0] - begin[0];
+            int64_t r = row * stride[1] + k / taps[2] % taps[1] * dilation[1] - begin[1];
+            int64_t c = column * stride[2] + k % taps[2] * dilation[2] - begin[2];
+            if (d < 0 || d >= to[0] || r < 0 || r >= to[1] || c < 0 || c >= to[2]) continue;
+            size_t at = (size_t)((((image_no * all + o) * to[0] + d) * to[1] + r) * to[2] + c);
             double product = p->in[0].v[i] * p->in[1].v[channel * weights + k];
             sums[at] += product, sizes[at] += fabs(product);
         }
@@ -355,7 +414,7 @@ static verdict solve_conv_int8(problem *p) {
     if (scales && !is_shape(&scales->desc, WEIR_F32, 1, w->dims[0])) return REFUSED;
     if (x->dims[1] == 0 || w->dims[0] == 0) return EITHER;
     line rows = ONE, columns;
-    const steps all = {desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, false};
+    const steps all = {desc->strides, desc->dilations, desc->padding_begin, desc->padding_end, false, {0}};
     if (!image && (all.strides[1] || all.dilations[1] || all.begin[1] || all.end[1])) return REFUSED;
     if (image && !fill_line(&rows, x->dims[2], w->dims[2], 0, &all)) return REFUSED;
     if (!fill_line(&columns, x->dims[x->rank - 1], w->dims[x->rank - 1], image ? 1 : 0, &all)) return REFUSED;

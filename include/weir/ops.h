@@ -1425,7 +1425,7 @@ weir_status weir_kernel_create_nms(weir_engine *engine,
 
 /** How the dimensions of the weights of a convolution are ordered. */
 typedef enum weir_weights_layout_value {
-  /** [O, I / groups, KW], or [O, I / groups, KH, KW]. */
+  /** [O, I / groups, KW], [O, I / groups, KH, KW], or [O, I / groups, KD, KH, KW]. */
   WEIR_LAYOUT_OIHW = 0
 } weir_weights_layout_value;
 
@@ -1491,8 +1491,8 @@ typedef enum weir_pooling_op_value {
 /** Flags of weir_pooling_desc. */
 typedef enum weir_pooling_flags {
   /**
-   * The window is the whole signal or image, which has at least one element; the output has one element per channel.
-   * The other members are 0.
+   * The window is the whole signal, image or volume, which has at least one element; the output has one element per
+   * channel. The other members are 0.
    */
   WEIR_POOLING_GLOBAL = 1
 } weir_pooling_flags;
@@ -1539,9 +1539,9 @@ typedef enum weir_resize_flags {
   WEIR_RESIZE_EXCLUDE_OUTSIDE = 1
 } weir_resize_flags;
 
-/** How the dimensions of images and signals are ordered. */
+/** How the dimensions of signals, images and volumes are ordered. */
 typedef enum weir_data_layout_value {
-  /** [N, C, W], or [N, C, H, W]. */
+  /** [N, C, W], [N, C, H, W], or [N, C, D, H, W]. */
   WEIR_LAYOUT_NCHW = 0
 } weir_data_layout_value;
 
@@ -1555,20 +1555,23 @@ typedef uint32_t weir_weights_layout;
 typedef uint32_t weir_padding;
 
 /**
- * Convolution of signals [N, C, W] or images [N, C, H, W] in f32: each element of output channel o is the sum, over
- * the input channels of its group and the taps of the window, of weights times elements (a cross-correlation: nothing
- * is mirrored), plus the bias, plus the addend, then the activation. The sum of products and bias has the bits that a
- * convolution without addend and activation stores.
+ * Convolution of signals [N, C, W], images [N, C, H, W] or volumes [N, C, D, H, W] in f32: each element of output
+ * channel o is the sum, over the input channels of its group and the taps of the window, of weights times elements (a
+ * cross-correlation: nothing is mirrored), plus the bias, plus the addend, then the activation. The sum of products and
+ * bias has the bits that a convolution without addend and activation stores.
  *
  * Padding of zeros is multiplied like other elements. From 16 channels and 24 filters of a group, 1024 pairs of them,
  * and 7 x 7 windows on, windows of 3 x 3 without a stride are computed by Winograd's F(2 x 2, 3 x 3): an infinity or a
- * NaN then may make NaN of elements of the output up to one away from those whose windows have it.
+ * NaN then may make NaN of elements of the output up to one away from those whose windows have it. Of volumes these are
+ * the rows and columns of windows of any depth, and a channel counts once for each tap in depth.
  *
- * Inputs: x; weights [O, C / groups, KW] or [O, C / groups, KH, KW]; with WEIR_CONV_BIAS bias[O]; with WEIR_CONV_SUM
- * addend. Output: [N, O, OW] or [N, O, OH, OW], where OW = (W + begin + end - ((KW - 1) * dilation + 1)) / stride + 1,
- * rounded down.
+ * Inputs: x; weights [O, C / groups, KW], [O, C / groups, KH, KW] or [O, C / groups, KD, KH, KW]; with WEIR_CONV_BIAS
+ * bias[O]; with WEIR_CONV_SUM addend. Output: [N, O, OW], [N, O, OH, OW] or [N, O, OD, OH, OW], where
+ * OW = (W + begin + end - ((KW - 1) * dilation + 1)) / stride + 1, rounded down. Volumes are UNIMPLEMENTED on CUDA
+ * engines.
  *
- * Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
+ * Members of two numbers are for H and W of images and volumes; of signals the first one counts, and the second must
+ * be 0. Members of depth are for D of volumes, and otherwise 0.
  */
 typedef struct weir_conv_desc {
   /** sizeof(weir_conv_desc) of the caller's header. */
@@ -1597,6 +1600,14 @@ typedef struct weir_conv_desc {
   float alpha;
   /** A second one; 0 if it has none. */
   float beta;
+  /** As strides, of the depth of volumes; 0 = 1. */
+  int64_t depth_stride;
+  /** As dilations, of the depth of volumes; 0 = 1. */
+  int64_t depth_dilation;
+  /** As padding_begin, of the depth of volumes. */
+  int64_t depth_padding_begin;
+  /** As padding_end, of the depth of volumes. */
+  int64_t depth_padding_end;
 } weir_conv_desc;
 
 /**
@@ -1644,14 +1655,16 @@ typedef struct weir_conv_int8_desc {
 } weir_conv_int8_desc;
 
 /**
- * Transposed convolution of signals [N, C, W] or images [N, C, H, W] in f32: each element, times the weights of its
- * channel, is added to the window of the output that a convolution with these settings would have made it of; then the
- * bias, then the activation.
+ * Transposed convolution of signals [N, C, W], images [N, C, H, W] or volumes [N, C, D, H, W] in f32: each element,
+ * times the weights of its channel, is added to the window of the output that a convolution with these settings would
+ * have made it of; then the bias, then the activation.
  *
- * Inputs: x; weights [C, O / groups, KW] or [C, O / groups, KH, KW]; with WEIR_CONV_TRANSPOSE_BIAS bias[O]. Output:
- * [N, O, OW] or [N, O, OH, OW], where OW = (W - 1) * stride + (KW - 1) * dilation + 1 + more - begin - end.
+ * Inputs: x; weights [C, O / groups, KW], [C, O / groups, KH, KW] or [C, O / groups, KD, KH, KW]; with
+ * WEIR_CONV_TRANSPOSE_BIAS bias[O]. Output: [N, O, OW], [N, O, OH, OW] or [N, O, OD, OH, OW], where
+ * OW = (W - 1) * stride + (KW - 1) * dilation + 1 + more - begin - end.
  *
- * Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
+ * Members of two numbers are for H and W of images and volumes; of signals the first one counts, and the second must
+ * be 0. Members of depth are for D of volumes, and otherwise 0.
  */
 typedef struct weir_conv_transpose_desc {
   /** sizeof(weir_conv_transpose_desc) of the caller's header. */
@@ -1678,16 +1691,28 @@ typedef struct weir_conv_transpose_desc {
   float alpha;
   /** A second one; 0 if it has none. */
   float beta;
+  /** As strides, of the depth of volumes; 0 = 1. */
+  int64_t depth_stride;
+  /** As dilations, of the depth of volumes; 0 = 1. */
+  int64_t depth_dilation;
+  /** As padding_begin, of the depth of volumes. */
+  int64_t depth_padding_begin;
+  /** As padding_end, of the depth of volumes. */
+  int64_t depth_padding_end;
+  /** As more, of the depth of volumes. */
+  int64_t depth_more;
 } weir_conv_transpose_desc;
 
 /** A kind of pooling: one of enum weir_pooling_op_value. */
 typedef uint32_t weir_pooling_op;
 
 /**
- * Pooling of signals [N, C, W] or images [N, C, H, W] in f32, channel by channel. Input: x. Output: [N, C, OW] or [N,
- * C, OH, OW], as large as that of a convolution with such windows.
+ * Pooling of signals [N, C, W], images [N, C, H, W] or volumes [N, C, D, H, W] in f32, channel by channel. Input: x.
+ * Output: [N, C, OW], [N, C, OH, OW] or [N, C, OD, OH, OW], as large as that of a convolution with such windows.
+ * Windows with a depth are UNIMPLEMENTED on CUDA engines.
  *
- * Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
+ * Members of two numbers are for H and W of images and volumes; of signals the first one counts, and the second must
+ * be 0. Members of depth are for D of volumes, and otherwise 0.
  */
 typedef struct weir_pooling_desc {
   /** sizeof(weir_pooling_desc) of the caller's header. */
@@ -1708,6 +1733,16 @@ typedef struct weir_pooling_desc {
   int64_t padding_begin[2];
   /** Elements of padding behind the last one; fewer than the window spans. */
   int64_t padding_end[2];
+  /** As kernel, of the depth of volumes. */
+  int64_t depth_kernel;
+  /** As strides, of the depth of volumes; 0 = 1. */
+  int64_t depth_stride;
+  /** As dilations, of the depth of volumes; 0 = 1. */
+  int64_t depth_dilation;
+  /** As padding_begin, of the depth of volumes. */
+  int64_t depth_padding_begin;
+  /** As padding_end, of the depth of volumes. */
+  int64_t depth_padding_end;
 } weir_pooling_desc;
 
 /** How an element is made of those around its place: one of enum weir_resize_mode_value. */

@@ -1428,6 +1428,10 @@ typedef struct weir_conv_desc {
   int64_t padding_end[2];
   float alpha;
   float beta;
+  int64_t depth_stride;
+  int64_t depth_dilation;
+  int64_t depth_padding_begin;
+  int64_t depth_padding_end;
 } weir_conv_desc;
 typedef struct weir_conv_int8_desc {
   size_t struct_size;
@@ -1457,6 +1461,11 @@ typedef struct weir_conv_transpose_desc {
   int64_t more[2];
   float alpha;
   float beta;
+  int64_t depth_stride;
+  int64_t depth_dilation;
+  int64_t depth_padding_begin;
+  int64_t depth_padding_end;
+  int64_t depth_more;
 } weir_conv_transpose_desc;
 typedef uint32_t weir_pooling_op;
 typedef struct weir_pooling_desc {
@@ -1469,6 +1478,11 @@ typedef struct weir_pooling_desc {
   int64_t dilations[2];
   int64_t padding_begin[2];
   int64_t padding_end[2];
+  int64_t depth_kernel;
+  int64_t depth_stride;
+  int64_t depth_dilation;
+  int64_t depth_padding_begin;
+  int64_t depth_padding_end;
 } weir_pooling_desc;
 typedef uint32_t weir_resize_mode;
 typedef uint32_t weir_resize_coordinates;

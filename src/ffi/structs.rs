@@ -1,7 +1,7 @@
 //! Which structs are versioned, and how large each was in the first published header.
 
 use super::versioned::Versioned;
-use crate::ops::Descriptor;
+use crate::ops::{Descriptor, Operator};
 
 macro_rules! versioned {
     ($($name:ident : $last:ident : $last_type:ty),* $(,)?) => {
@@ -14,7 +14,7 @@ macro_rules! versioned {
 
 // SAFETY: as of `Descriptor`.
 unsafe impl<D: Descriptor> Versioned for D {
-    const FIRST_SIZE: usize = size_of::<D>();
+    const FIRST_SIZE: usize = <D::Operator as Operator>::FIRST_SIZE;
 }
 
 // The last member of each struct in the first published header; later members are optional.

@@ -102,6 +102,43 @@ impl Axis {
     pub fn is_plain(&self) -> bool {
         self.taps == 1 && self.stride == 1 && self.before == 0 && self.output == self.input
     }
+
+    /// Whether it has one element and one window on it.
+    pub fn is_one(&self) -> bool {
+        self.is_plain() && self.input == 1
+    }
+
+    /// The plane under plane `number` of a window in a slice of the output: of each channel a window has one for each
+    /// tap in depth, which is this axis. Planes are counted through the slices of one channel after the other.
+    #[inline(always)]
+    pub fn plane(&self, slice: usize, number: usize) -> Option<usize> {
+        if self.taps == 1 {
+            return Some(number * self.input + self.element(slice, 0)?);
+        }
+        Some(number / self.taps * self.input + self.element(slice, number % self.taps)?)
+    }
+
+    /// Two plain axes as one.
+    fn joined(&self, other: &Axis) -> Axis {
+        // Open sizes are stood for by enormous ones.
+        let all = self.input.saturating_mul(other.input);
+        Axis { input: all, output: all, ..*other }
+    }
+}
+
+/// Depth, rows and columns, without a depth where the windows of a volume are those of an image: its rows are the
+/// slices if windows are single elements of these, or all rows of all slices.
+pub fn folded(axes: [Axis; 3]) -> [Axis; 3] {
+    let [depth, rows, columns] = axes;
+    if depth.is_one() {
+        axes
+    } else if rows.is_plain() && columns.is_plain() {
+        [Axis::ONE, depth, rows.joined(&columns)]
+    } else if depth.is_plain() && rows.is_plain() {
+        [Axis::ONE, depth.joined(&rows), columns]
+    } else {
+        axes
+    }
 }
 
 #[cfg(all(test, not(loom)))]

@@ -12,14 +12,17 @@ use super::axis::{Axis, EdgeMode};
 use super::check::{flags, value_of};
 use super::operator::{Operator, PackedShape, zeroed};
 use super::signature;
-use super::windows::{Windows, check_data, check_step, weir_data_layout, weir_data_layout_value, whole_groups};
+use super::windows::{
+    AxisSettings, MOST_AXES, Windows, check_data, check_step, weir_data_layout, weir_data_layout_value, whole_groups,
+};
 use crate::base::{Desc, Result, desc::ANY_DIM, dtype};
+use std::mem::offset_of;
 
 /// How the dimensions of the weights of a convolution are ordered.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_weights_layout_value {
-    /// [O, I / groups, KW], or [O, I / groups, KH, KW].
+    /// [O, I / groups, KW], [O, I / groups, KH, KW], or [O, I / groups, KD, KH, KW].
     WEIR_LAYOUT_OIHW = 0,
 }
 
@@ -49,20 +52,23 @@ pub enum weir_conv_flags {
     WEIR_CONV_SUM = 2,
 }
 
-/// Convolution of signals [N, C, W] or images [N, C, H, W] in f32: each element of output channel o is the sum, over
-/// the input channels of its group and the taps of the window, of weights times elements (a cross-correlation: nothing
-/// is mirrored), plus the bias, plus the addend, then the activation. The sum of products and bias has the bits that a
-/// convolution without addend and activation stores.
+/// Convolution of signals [N, C, W], images [N, C, H, W] or volumes [N, C, D, H, W] in f32: each element of output
+/// channel o is the sum, over the input channels of its group and the taps of the window, of weights times elements (a
+/// cross-correlation: nothing is mirrored), plus the bias, plus the addend, then the activation. The sum of products and
+/// bias has the bits that a convolution without addend and activation stores.
 ///
 /// Padding of zeros is multiplied like other elements. From 16 channels and 24 filters of a group, 1024 pairs of them,
 /// and 7 x 7 windows on, windows of 3 x 3 without a stride are computed by Winograd's F(2 x 2, 3 x 3): an infinity or a
-/// NaN then may make NaN of elements of the output up to one away from those whose windows have it.
+/// NaN then may make NaN of elements of the output up to one away from those whose windows have it. Of volumes these are
+/// the rows and columns of windows of any depth, and a channel counts once for each tap in depth.
 ///
-/// Inputs: x; weights [O, C / groups, KW] or [O, C / groups, KH, KW]; with WEIR_CONV_BIAS bias[O]; with WEIR_CONV_SUM
-/// addend. Output: [N, O, OW] or [N, O, OH, OW], where OW = (W + begin + end - ((KW - 1) * dilation + 1)) / stride + 1,
-/// rounded down.
+/// Inputs: x; weights [O, C / groups, KW], [O, C / groups, KH, KW] or [O, C / groups, KD, KH, KW]; with WEIR_CONV_BIAS
+/// bias[O]; with WEIR_CONV_SUM addend. Output: [N, O, OW], [N, O, OH, OW] or [N, O, OD, OH, OW], where
+/// OW = (W + begin + end - ((KW - 1) * dilation + 1)) / stride + 1, rounded down. Volumes are UNIMPLEMENTED on CUDA
+/// engines.
 ///
-/// Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
+/// Members of two numbers are for H and W of images and volumes; of signals the first one counts, and the second must
+/// be 0. Members of depth are for D of volumes, and otherwise 0.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_conv_desc {
@@ -92,6 +98,14 @@ pub struct weir_conv_desc {
     pub alpha: f32,
     /// A second one; 0 if it has none.
     pub beta: f32,
+    /// As strides, of the depth of volumes; 0 = 1.
+    pub depth_stride: i64,
+    /// As dilations, of the depth of volumes; 0 = 1.
+    pub depth_dilation: i64,
+    /// As padding_begin, of the depth of volumes.
+    pub depth_padding_begin: i64,
+    /// As padding_end, of the depth of volumes.
+    pub depth_padding_end: i64,
 }
 
 /// The owner of the taps, in texts.
@@ -110,8 +124,8 @@ pub struct Conv {
 }
 
 impl Conv {
-    /// Rows and columns for inputs that fit and leave nothing open.
-    pub fn axes(&self, inputs: &[Desc]) -> Result<(Axis, Axis)> {
+    /// Depth, rows and columns for inputs that fit and leave nothing open.
+    pub fn axes(&self, inputs: &[Desc]) -> Result<[Axis; MOST_AXES]> {
         self.windows.axes(&inputs[0], &inputs[1].shape()[2..], OF_FILTERS)
     }
 }
@@ -120,6 +134,7 @@ impl Operator for Conv {
     type Desc = weir_conv_desc;
     const NAME: &'static str = "conv";
     const DEFAULT: Option<weir_conv_desc> = Some(zeroed());
+    const FIRST_SIZE: usize = offset_of!(weir_conv_desc, depth_stride);
 
     fn new(desc: &mut weir_conv_desc, _: Option<PackedShape>) -> Result<Conv> {
         use weir_conv_flags::*;
@@ -137,6 +152,12 @@ impl Operator for Conv {
             dilations: desc.dilations,
             begin: desc.padding_begin,
             end: desc.padding_end,
+            depth: AxisSettings {
+                stride: desc.depth_stride,
+                dilation: desc.depth_dilation,
+                begin: desc.depth_padding_begin,
+                end: desc.depth_padding_end,
+            },
             edge: if padding == weir_padding_value::WEIR_PADDING_ZERO { EdgeMode::Zero } else { EdgeMode::Reflect },
         };
         windows.check()?;
@@ -151,7 +172,10 @@ impl Operator for Conv {
         let from = match dim {
             0 => Some((0, 0)),
             1 => Some((1, 0)),
-            _ => self.windows.keeps(dim - 2, inputs[1].dims[dim]).then_some((0, dim)),
+            _ => {
+                let axes = inputs[0].shape()[2..].len();
+                self.windows.keeps(dim - 2, axes, inputs[1].dims[dim]).then_some((0, dim))
+            }
         };
         [from, None]
     }
@@ -165,7 +189,7 @@ impl Operator for Conv {
             let expected = whole_groups(self.groups, channels, "channel");
             return Err(signature::mismatch("input", 0, &expected, x));
         }
-        let mut pattern = Desc::new(dtype::F32, &[ANY_DIM; 4][..x.rank as usize]);
+        let mut pattern = Desc::new(dtype::F32, &[ANY_DIM; 5][..x.rank as usize]);
         pattern.dims[1] = if channels == ANY_DIM { ANY_DIM } else { channels / self.groups };
         signature::check_fit("input", &[*x, pattern], &inputs[..2])?;
         let filters = weights.dims[0];

@@ -11,7 +11,7 @@ use super::axis::{Axis, EdgeMode};
 use super::check::{flags, reserved};
 use super::operator::{Operator, PackedShape, zeroed};
 use super::signature;
-use super::windows::{Windows, check_step, whole_groups};
+use super::windows::{AxisSettings, Windows, check_step, whole_groups};
 use crate::abi::weir_dtype;
 use crate::base::{Desc, Error, Result, desc::ANY_DIM, dtype};
 
@@ -91,7 +91,8 @@ pub struct ConvInt8 {
 impl ConvInt8 {
     /// Rows and columns for inputs that fit and leave nothing open.
     pub fn axes(&self, inputs: &[Desc]) -> Result<(Axis, Axis)> {
-        self.windows.axes(&inputs[0], &inputs[1].shape()[2..], OF_FILTERS)
+        let [_, rows, columns] = self.windows.axes(&inputs[0], &inputs[1].shape()[2..], OF_FILTERS)?;
+        Ok((rows, columns))
     }
 }
 
@@ -131,6 +132,7 @@ impl Operator for ConvInt8 {
             dilations: desc.dilations,
             begin: desc.padding_begin,
             end: desc.padding_end,
+            depth: AxisSettings::default(),
             edge: EdgeMode::Zero,
         };
         windows.check()?;

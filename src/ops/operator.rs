@@ -76,6 +76,9 @@ pub trait Operator: Copy + Debug + PartialEq + Send + Sync + 'static {
     /// The descriptor that NULL stands for; `None`: NULL is refused.
     const DEFAULT: Option<Self::Desc> = None;
 
+    /// The size that the descriptor had in the first published header. Members behind it are 0 for older callers.
+    const FIRST_SIZE: usize = size_of::<Self::Desc>();
+
     /// Checks a descriptor, and completes it: a member that stands for another value is set to that, and elements of
     /// arrays that do not count are set to 0. So the bytes of a descriptor identify the operator.
     fn new(desc: &mut Self::Desc, packed: Option<PackedShape>) -> Result<Self>;

@@ -1,4 +1,4 @@
-//! Windows along the axes of signals and images: settings, and their output shapes.
+//! Windows along the axes of signals, images and volumes: settings, and their output shapes.
 //!
 //! Chapter: Convolution.
 #![forbid(unsafe_code)]
@@ -8,11 +8,11 @@ use super::signature;
 use crate::base::{Desc, Error, Result, desc::ANY_DIM, dtype};
 use std::fmt::Display;
 
-/// How the dimensions of images and signals are ordered.
+/// How the dimensions of signals, images and volumes are ordered.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum weir_data_layout_value {
-    /// [N, C, W], or [N, C, H, W].
+    /// [N, C, W], [N, C, H, W], or [N, C, D, H, W].
     WEIR_LAYOUT_NCHW = 0,
 }
 
@@ -22,13 +22,28 @@ pub type weir_data_layout = u32;
 /// Maximum size, stride and padding, so that no computation with them overflows.
 pub const MAX_STEP: i64 = 1 << 30;
 
-/// Settings of both axes as the host gave them: strides and dilations of 0 are 1.
+/// Most axes of windows: of depth, rows and columns.
+pub const MOST_AXES: usize = 3;
+
+/// Settings of one axis as the host gave them: strides and dilations of 0 are 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AxisSettings {
+    pub stride: i64,
+    pub dilation: i64,
+    pub begin: i64,
+    pub end: i64,
+}
+
+/// Settings of all axes as the host gave them: strides and dilations of 0 are 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Windows {
+    /// Of rows and columns; of signals the first one counts.
     pub strides: [i64; 2],
     pub dilations: [i64; 2],
     pub begin: [i64; 2],
     pub end: [i64; 2],
+    /// Of the depth of volumes.
+    pub depth: AxisSettings,
     pub edge: EdgeMode,
 }
 
@@ -54,61 +69,91 @@ impl Windows {
                 check_step(format_args!("desc->{name}[{i}]"), value)?;
             }
         }
-        Ok(())
+        let AxisSettings { stride, dilation, begin, end } = self.depth;
+        check_step("desc->depth_stride", stride)?;
+        check_step("desc->depth_dilation", dilation)?;
+        check_step("desc->depth_padding_begin", begin)?;
+        check_step("desc->depth_padding_end", end)
     }
 
-    /// Refuses a window without taps, and padding that a whole window could lie in.
-    pub(super) fn check_kernel(&self, kernel: [i64; 2]) -> Result<()> {
-        for (i, taps) in kernel.into_iter().enumerate() {
+    /// Refuses a window without taps, and padding that a whole window could lie in. Only windows of volumes have a
+    /// depth.
+    pub(super) fn check_kernel(&self, kernel: [i64; 2], depth: i64) -> Result<()> {
+        let is_volume = depth > 0;
+        let axis = |i: usize| self.settings(i, 2);
+        for (name, of, taps, least, settings) in [
+            ("kernel[0]", "axis 0", kernel[0], 1, axis(0)),
             // Signals have one axis.
-            let least = 1 - i as i64;
+            ("kernel[1]", "axis 1", kernel[1], is_volume.into(), axis(1)),
+            ("depth_kernel", "the axis of depth", depth, 0, self.depth),
+        ] {
             if !(least..=MAX_STEP).contains(&taps) {
-                return Err(Error::out_of_range(format!(
-                    "desc->kernel[{i}] is {taps}, expected {least} to {MAX_STEP}"
-                )));
+                return Err(Error::out_of_range(format!("desc->{name} is {taps}, expected {least} to {MAX_STEP}")));
             }
-            let span = (taps - 1) * self.dilations[i].max(1) + 1;
-            let padding = self.begin[i].max(self.end[i]);
+            let span = (taps - 1) * settings.dilation.max(1) + 1;
+            let padding = settings.begin.max(settings.end);
             if padding > 0 && padding >= span {
                 let what =
-                    format!("desc has a padding of {padding} on axis {i}, expected less than the {span} of a window");
+                    format!("desc has a padding of {padding} on {of}, expected less than the {span} of a window");
                 return Err(Error::out_of_range(what));
             }
         }
         Ok(())
     }
 
-    /// Whether all settings are default.
-    pub(super) fn is_default(&self) -> bool {
-        self.is_of_signals() && [self.strides, self.dilations, self.begin, self.end].iter().all(|pair| pair[0] == 0)
-    }
-
-    /// Whether only the first axis is set.
-    fn is_of_signals(&self) -> bool {
-        [self.strides, self.dilations, self.begin, self.end].iter().all(|pair| pair[1] == 0)
-    }
-
-    /// Rows and columns of an input [N, C, W] or [N, C, H, W] for a window of these taps. `of` names the object with
-    /// the taps.
-    pub(super) fn axes(&self, x: &Desc, taps: &[i64], of: &str) -> Result<(Axis, Axis)> {
-        match x.shape()[2..] {
-            [width] => Ok((Axis::ONE, self.axis(0, width, taps[0], x, of)?)),
-            _ => Ok((self.axis(0, x.dims[2], taps[0], x, of)?, self.axis(1, x.dims[3], taps[1], x, of)?)),
+    /// The settings of one of so many axes, of which that of depth is the first of three.
+    pub fn settings(&self, axis: usize, axes: usize) -> AxisSettings {
+        match axis.checked_sub(usize::from(axes == MOST_AXES)) {
+            None => self.depth,
+            Some(i) => AxisSettings {
+                stride: self.strides[i],
+                dilation: self.dilations[i],
+                begin: self.begin[i],
+                end: self.end[i],
+            },
         }
     }
 
-    /// Whether there are as many windows along an axis as elements.
-    pub(super) fn keeps(&self, axis: usize, taps: i64) -> bool {
-        let span = taps.saturating_sub(1).saturating_mul(self.dilations[axis].max(1));
-        taps > 0 && self.strides[axis] <= 1 && self.begin[axis] + self.end[axis] == span
+    /// Whether all settings are default.
+    pub(super) fn is_default(&self) -> bool {
+        (0..MOST_AXES).all(|axis| self.settings(axis, MOST_AXES) == AxisSettings::default())
+    }
+
+    /// Refuses an input with fewer axes than are set. `what` names the settings of two axes.
+    pub(super) fn check_axes(&self, x: &Desc, what: &str) -> Result<()> {
+        if x.rank == 3 && self.settings(1, 2) != AxisSettings::default() {
+            let expected = format!("an image, f32[?,?,?,?], as desc has {what} of two axes");
+            return Err(signature::mismatch("input", 0, &expected, x));
+        }
+        if x.rank < 5 && self.depth != AxisSettings::default() {
+            let expected = format!("a volume, f32[?,?,?,?,?], as desc has {what} of depth");
+            return Err(signature::mismatch("input", 0, &expected, x));
+        }
+        Ok(())
+    }
+
+    /// Depth, rows and columns of an input [N, C, W], [N, C, H, W] or [N, C, D, H, W] for a window of these taps. `of`
+    /// names the object with the taps.
+    pub(super) fn axes(&self, x: &Desc, taps: &[i64], of: &str) -> Result<[Axis; MOST_AXES]> {
+        let mut axes = [Axis::ONE; MOST_AXES];
+        let sizes = &x.shape()[2..];
+        let first = MOST_AXES - sizes.len();
+        for (i, (&size, &taps)) in sizes.iter().zip(taps).enumerate() {
+            axes[first + i] = self.axis(i, size, taps, x, of)?;
+        }
+        Ok(axes)
+    }
+
+    /// Whether there are as many windows along one of so many axes as elements.
+    pub(super) fn keeps(&self, axis: usize, axes: usize, taps: i64) -> bool {
+        let AxisSettings { stride, dilation, begin, end } = self.settings(axis, axes);
+        let span = taps.saturating_sub(1).saturating_mul(dilation.max(1));
+        taps > 0 && stride <= 1 && begin + end == span
     }
 
     /// The output: N, channels, and the windows of each axis, as far as these are known.
     pub(super) fn output(&self, x: &Desc, channels: i64, taps: &[i64], of: &str) -> Result<Desc> {
-        if x.rank == 3 && !self.is_of_signals() {
-            let expected = "an image, f32[?,?,?,?], as desc has strides, dilations or padding of two axes";
-            return Err(signature::mismatch("input", 0, expected, x));
-        }
+        self.check_axes(x, "strides, dilations or padding")?;
         let mut output = *x;
         output.dims[1] = channels;
         for (i, (&size, &taps)) in x.shape()[2..].iter().zip(taps).enumerate() {
@@ -121,10 +166,9 @@ impl Windows {
     }
 
     fn axis(&self, i: usize, size: i64, taps: i64, x: &Desc, of: &str) -> Result<Axis> {
-        let dim = x.shape().len() - x.shape()[2..].len() + i;
-        let wrong = |text: String| Error::invalid(format!("input 0: dimension {dim} of {} {text}", x.text()));
-        let (stride, dilation) = (self.strides[i].max(1), self.dilations[i].max(1));
-        let (begin, end) = (self.begin[i], self.end[i]);
+        let wrong = |text: String| Error::invalid(format!("input 0: dimension {} of {} {text}", i + 2, x.text()));
+        let AxisSettings { stride, dilation, begin, end } = self.settings(i, x.shape()[2..].len());
+        let (stride, dilation) = (stride.max(1), dilation.max(1));
         if taps < 1 {
             return Err(wrong(format!("needs at least 1 tap {of}")));
         }
@@ -159,10 +203,10 @@ pub(super) fn check_step(name: impl Display, value: i64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses anything but an f32 signal or image.
+/// Refuses anything but an f32 signal, image or volume.
 pub(super) fn check_data(x: &Desc) -> Result<()> {
-    if x.dtype != dtype::F32 || !(3..=4).contains(&x.rank) {
-        return Err(signature::mismatch("input", 0, "f32[N,C,W] or f32[N,C,H,W]", x));
+    if x.dtype != dtype::F32 || !(3..=5).contains(&x.rank) {
+        return Err(signature::mismatch("input", 0, "f32[N,C,W], f32[N,C,H,W] or f32[N,C,D,H,W]", x));
     }
     Ok(())
 }

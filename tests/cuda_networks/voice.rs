@@ -117,6 +117,10 @@ fn conv() -> weir_conv_desc {
         padding_end: [0; 2],
         alpha: 0.0,
         beta: 0.0,
+        depth_stride: 0,
+        depth_dilation: 0,
+        depth_padding_begin: 0,
+        depth_padding_end: 0,
     }
 }
 

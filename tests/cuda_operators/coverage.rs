@@ -221,6 +221,10 @@ fn windows(table: &mut Table) {
                 padding_end: [0; 2],
                 alpha: 0.0,
                 beta: 0.0,
+                depth_stride: 0,
+                depth_dilation: 0,
+                depth_padding_begin: 0,
+                depth_padding_end: 0,
             };
             let inputs = [&[any(x), any(weights)][..], &[any(&[4])][..bias as usize]].concat();
             let settings = if bias == 1 { "bias" } else { "" };
@@ -239,6 +243,11 @@ fn windows(table: &mut Table) {
                     dilations: [0; 2],
                     padding_begin: [0; 2],
                     padding_end: [0; 2],
+                    depth_kernel: 0,
+                    depth_stride: 0,
+                    depth_dilation: 0,
+                    depth_padding_begin: 0,
+                    depth_padding_end: 0,
                 };
                 table.case(("pooling", ""), weir_kernel_create_pooling, &desc, &[any(x)], 1, near(1e-6, 8e-3));
             }

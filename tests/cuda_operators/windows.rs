@@ -1,8 +1,9 @@
 //! Convolution and pooling.
 
 use crate::create::*;
-use crate::kit::{Distance, Tensor, check};
-use weir_core::base::dtype;
+use crate::kit::{Distance, Tensor, check, described, plan, refusal};
+use weir_core::base::{Desc, dtype};
+use weir_core::device::Operation;
 use weir_core::ops::weir_pooling_op_value::*;
 use weir_core::ops::*;
 
@@ -48,6 +49,10 @@ fn run(conv: &Conv<'_>) -> String {
             padding_end: conv.end,
             alpha: 0.0,
             beta: 0.0,
+            depth_stride: 0,
+            depth_dilation: 0,
+            depth_padding_begin: 0,
+            depth_padding_end: 0,
         };
         let mut inputs = vec![Tensor::random(dtype::F32, conv.x, 1), Tensor::random(dtype::F32, conv.weights, 2)];
         if bias {
@@ -116,6 +121,11 @@ fn pooling() {
             dilations,
             padding_begin: pad[0],
             padding_end: pad[1],
+            depth_kernel: 0,
+            depth_stride: 0,
+            depth_dilation: 0,
+            depth_padding_begin: 0,
+            depth_padding_end: 0,
         };
         let mut x = Tensor::random(dtype::F32, x, 1);
         x.bytes[20..24].copy_from_slice(&f32::NAN.to_le_bytes());
@@ -131,4 +141,36 @@ fn pooling() {
         run(op, &[2, 3, 7, 8], [0; 2], [0; 2], [0; 2], [[0; 2]; 2]);
         run(op, &[2, 3, 9], [0; 2], [0; 2], [0; 2], [[0; 2]; 2]);
     }
+}
+
+/// Only a whole volume is pooled: as planes are.
+#[test]
+fn volumes() {
+    let mut pooling = weir_pooling_desc {
+        struct_size: size_of::<weir_pooling_desc>(),
+        flags: WEIR_POOLING_GLOBAL as u64,
+        op: WEIR_POOLING_AVERAGE as u32,
+        data_layout: 0,
+        kernel: [0; 2],
+        strides: [0; 2],
+        dilations: [0; 2],
+        padding_begin: [0; 2],
+        padding_end: [0; 2],
+        depth_kernel: 0,
+        depth_stride: 0,
+        depth_dilation: 0,
+        depth_padding_begin: 0,
+        depth_padding_end: 0,
+    };
+    let x = Tensor::random(dtype::F32, &[2, 3, 4, 5, 6], 1);
+    check("pooling", weir_kernel_create_pooling, &pooling, std::slice::from_ref(&x), Distance::Near(1e-6));
+    (pooling.flags, pooling.kernel, pooling.depth_kernel) = (0, [2; 2], 2);
+    let text = "CUDA devices have no convolution and no pooling of volumes, [N, C, D, H, W]";
+    assert_eq!(refusal(Operation::Builtin(&described(&pooling)), 1), text);
+    let mut conv = weir_conv_desc::of_bytes(&[0; size_of::<weir_conv_desc>()]);
+    let weights = Tensor::random(dtype::F32, &[4, 3, 2, 2, 2], 2);
+    let y = Desc::new(dtype::F32, &[2, 4, 3, 4, 5]);
+    assert_eq!(plan("conv", &described(&conv), &[x, weights], &[y]).unwrap_err(), format!("conv: {text}"));
+    conv.depth_stride = 2;
+    assert_eq!(refusal(Operation::Builtin(&described(&conv)), 2), text);
 }

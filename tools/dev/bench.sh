@@ -137,7 +137,7 @@ bench_voice() {
 }
 
 # Whole networks beside ONNX Runtime; with the word operators the onnx package's tests by weir's kernels; with the word
-# int8 single convolutions of bytes. The wheels come by pip.
+# int8 single convolutions of bytes, with volumes those and poolings of volumes. The wheels come by pip.
 bench_networks() {
     need cc=gcc python3=python3
     networks_python numpy onnx onnxruntime || die "pip cannot bring ONNX Runtime"
@@ -153,6 +153,12 @@ bench_networks() {
         shift
         say "int8 convolutions: a few minutes"
         "$python" bench/networks/int8_convolutions.py "$target/release/libweir.so" "$@"
+        return
+    fi
+    if [ "${1:-}" = volumes ]; then
+        shift
+        say "single layers of volumes: a minute"
+        "$python" bench/networks/volumes.py "$target/release/libweir.so" "$@"
         return
     fi
     if [ "${1:-}" = layers ]; then

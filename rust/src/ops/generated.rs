@@ -125,20 +125,23 @@ impl Create for MatmulInt8 {
     }
 }
 
-/// Convolution of signals \[N, C, W\] or images \[N, C, H, W\] in f32: each element of output channel o is the sum,
-/// over the input channels of its group and the taps of the window, of weights times elements (a cross-correlation:
-/// nothing is mirrored), plus the bias, plus the addend, then the activation. The sum of products and bias has the bits
-/// that a convolution without addend and activation stores.
+/// Convolution of signals \[N, C, W\], images \[N, C, H, W\] or volumes \[N, C, D, H, W\] in f32: each element of
+/// output channel o is the sum, over the input channels of its group and the taps of the window, of weights times
+/// elements (a cross-correlation: nothing is mirrored), plus the bias, plus the addend, then the activation. The sum of
+/// products and bias has the bits that a convolution without addend and activation stores.
 ///
 /// Padding of zeros is multiplied like other elements. From 16 channels and 24 filters of a group, 1024 pairs of them,
 /// and 7 x 7 windows on, windows of 3 x 3 without a stride are computed by Winograd's F(2 x 2, 3 x 3): an infinity or a
-/// NaN then may make NaN of elements of the output up to one away from those whose windows have it.
+/// NaN then may make NaN of elements of the output up to one away from those whose windows have it. Of volumes these
+/// are the rows and columns of windows of any depth, and a channel counts once for each tap in depth.
 ///
-/// Inputs: x; weights \[O, C / groups, KW\] or \[O, C / groups, KH, KW\]; with [`bias`](Conv::bias) bias\[O\]; with
-/// [`sum`](Conv::sum) addend. Output: \[N, O, OW\] or \[N, O, OH, OW\], where OW = (W + begin + end - ((KW - 1) \*
-/// dilation + 1)) / stride + 1, rounded down.
+/// Inputs: x; weights \[O, C / groups, KW\], \[O, C / groups, KH, KW\] or \[O, C / groups, KD, KH, KW\]; with
+/// [`bias`](Conv::bias) bias\[O\]; with [`sum`](Conv::sum) addend. Output: \[N, O, OW\], \[N, O, OH, OW\] or \[N, O,
+/// OD, OH, OW\], where OW = (W + begin + end - ((KW - 1) \* dilation + 1)) / stride + 1, rounded down. Volumes are
+/// UNIMPLEMENTED on CUDA engines.
 ///
-/// Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
+/// Members of two numbers are for H and W of images and volumes; of signals the first one counts, and the second must
+/// be 0. Members of depth are for D of volumes, and otherwise 0.
 #[derive(Clone, Debug, Default)]
 pub struct Conv {
     /// A third input, bias\[O\], is added to each channel.
@@ -167,6 +170,14 @@ pub struct Conv {
     pub alpha: f32,
     /// A second one; 0 if it has none.
     pub beta: f32,
+    /// As strides, of the depth of volumes; 0 = 1.
+    pub depth_stride: i64,
+    /// As dilations, of the depth of volumes; 0 = 1.
+    pub depth_dilation: i64,
+    /// As padding_begin, of the depth of volumes.
+    pub depth_padding_begin: i64,
+    /// As padding_end, of the depth of volumes.
+    pub depth_padding_end: i64,
 }
 
 impl Operator for Conv {
@@ -189,6 +200,10 @@ impl Create for Conv {
             padding_end: self.padding_end,
             alpha: self.alpha,
             beta: self.beta,
+            depth_stride: self.depth_stride,
+            depth_dilation: self.depth_dilation,
+            depth_padding_begin: self.depth_padding_begin,
+            depth_padding_end: self.depth_padding_end,
         };
         // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
         check(unsafe { ffi::weir_kernel_create_conv(engine, &raw const desc, std::ptr::null(), out) })
@@ -264,15 +279,16 @@ impl Create for ConvInt8 {
     }
 }
 
-/// Transposed convolution of signals \[N, C, W\] or images \[N, C, H, W\] in f32: each element, times the weights of
-/// its channel, is added to the window of the output that a convolution with these settings would have made it of; then
-/// the bias, then the activation.
+/// Transposed convolution of signals \[N, C, W\], images \[N, C, H, W\] or volumes \[N, C, D, H, W\] in f32: each
+/// element, times the weights of its channel, is added to the window of the output that a convolution with these
+/// settings would have made it of; then the bias, then the activation.
 ///
-/// Inputs: x; weights \[C, O / groups, KW\] or \[C, O / groups, KH, KW\]; with [`bias`](ConvTranspose::bias) bias\[O\].
-/// Output: \[N, O, OW\] or \[N, O, OH, OW\], where OW = (W - 1) \* stride + (KW - 1) \* dilation + 1 + more - begin -
-/// end.
+/// Inputs: x; weights \[C, O / groups, KW\], \[C, O / groups, KH, KW\] or \[C, O / groups, KD, KH, KW\]; with
+/// [`bias`](ConvTranspose::bias) bias\[O\]. Output: \[N, O, OW\], \[N, O, OH, OW\] or \[N, O, OD, OH, OW\], where OW =
+/// (W - 1) \* stride + (KW - 1) \* dilation + 1 + more - begin - end.
 ///
-/// Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
+/// Members of two numbers are for H and W of images and volumes; of signals the first one counts, and the second must
+/// be 0. Members of depth are for D of volumes, and otherwise 0.
 #[derive(Clone, Debug, Default)]
 pub struct ConvTranspose {
     /// A third input, bias\[O\], is added to each channel.
@@ -297,6 +313,16 @@ pub struct ConvTranspose {
     pub alpha: f32,
     /// A second one; 0 if it has none.
     pub beta: f32,
+    /// As strides, of the depth of volumes; 0 = 1.
+    pub depth_stride: i64,
+    /// As dilations, of the depth of volumes; 0 = 1.
+    pub depth_dilation: i64,
+    /// As padding_begin, of the depth of volumes.
+    pub depth_padding_begin: i64,
+    /// As padding_end, of the depth of volumes.
+    pub depth_padding_end: i64,
+    /// As more, of the depth of volumes.
+    pub depth_more: i64,
 }
 
 impl Operator for ConvTranspose {
@@ -318,20 +344,27 @@ impl Create for ConvTranspose {
             more: self.more,
             alpha: self.alpha,
             beta: self.beta,
+            depth_stride: self.depth_stride,
+            depth_dilation: self.depth_dilation,
+            depth_padding_begin: self.depth_padding_begin,
+            depth_padding_end: self.depth_padding_end,
+            depth_more: self.depth_more,
         };
         // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
         check(unsafe { ffi::weir_kernel_create_conv_transpose(engine, &raw const desc, std::ptr::null(), out) })
     }
 }
 
-/// Pooling of signals \[N, C, W\] or images \[N, C, H, W\] in f32, channel by channel. Input: x. Output: \[N, C, OW\]
-/// or \[N, C, OH, OW\], as large as that of a convolution with such windows.
+/// Pooling of signals \[N, C, W\], images \[N, C, H, W\] or volumes \[N, C, D, H, W\] in f32, channel by channel.
+/// Input: x. Output: \[N, C, OW\], \[N, C, OH, OW\] or \[N, C, OD, OH, OW\], as large as that of a convolution with
+/// such windows. Windows with a depth are UNIMPLEMENTED on CUDA engines.
 ///
-/// Members of two numbers are for H and W of images; of signals the first one counts, and the second must be 0.
+/// Members of two numbers are for H and W of images and volumes; of signals the first one counts, and the second must
+/// be 0. Members of depth are for D of volumes, and otherwise 0.
 #[derive(Clone, Debug)]
 pub struct Pooling {
-    /// The window is the whole signal or image, which has at least one element; the output has one element per channel.
-    /// The other members are 0.
+    /// The window is the whole signal, image or volume, which has at least one element; the output has one element per
+    /// channel. The other members are 0.
     pub global: bool,
     /// The value computed from a window.
     pub op: PoolingOp,
@@ -347,6 +380,16 @@ pub struct Pooling {
     pub padding_begin: [i64; 2],
     /// Elements of padding behind the last one; fewer than the window spans.
     pub padding_end: [i64; 2],
+    /// As kernel, of the depth of volumes.
+    pub depth_kernel: i64,
+    /// As strides, of the depth of volumes; 0 = 1.
+    pub depth_stride: i64,
+    /// As dilations, of the depth of volumes; 0 = 1.
+    pub depth_dilation: i64,
+    /// As padding_begin, of the depth of volumes.
+    pub depth_padding_begin: i64,
+    /// As padding_end, of the depth of volumes.
+    pub depth_padding_end: i64,
 }
 
 impl Pooling {
@@ -361,6 +404,11 @@ impl Pooling {
             dilations: [0; 2],
             padding_begin: [0; 2],
             padding_end: [0; 2],
+            depth_kernel: 0,
+            depth_stride: 0,
+            depth_dilation: 0,
+            depth_padding_begin: 0,
+            depth_padding_end: 0,
         }
     }
 }
@@ -381,6 +429,11 @@ impl Create for Pooling {
             dilations: self.dilations,
             padding_begin: self.padding_begin,
             padding_end: self.padding_end,
+            depth_kernel: self.depth_kernel,
+            depth_stride: self.depth_stride,
+            depth_dilation: self.depth_dilation,
+            depth_padding_begin: self.depth_padding_begin,
+            depth_padding_end: self.depth_padding_end,
         };
         // SAFETY: `engine` is alive, and so are the struct and what it names until the call has returned.
         check(unsafe { ffi::weir_kernel_create_pooling(engine, &raw const desc, std::ptr::null(), out) })
@@ -1728,12 +1781,12 @@ pub enum BinaryOp {
     Rem = 14,
 }
 
-/// How the dimensions of images and signals are ordered.
+/// How the dimensions of signals, images and volumes are ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 #[repr(u32)]
 pub enum DataLayout {
-    /// \[N, C, W\], or \[N, C, H, W\].
+    /// \[N, C, W\], \[N, C, H, W\], or \[N, C, D, H, W\].
     #[default]
     Nchw = 0,
 }
@@ -2067,7 +2120,7 @@ pub enum TileMode {
 #[non_exhaustive]
 #[repr(u32)]
 pub enum WeightsLayout {
-    /// \[O, I / groups, KW\], or \[O, I / groups, KH, KW\].
+    /// \[O, I / groups, KW\], \[O, I / groups, KH, KW\], or \[O, I / groups, KD, KH, KW\].
     #[default]
     Oihw = 0,
 }

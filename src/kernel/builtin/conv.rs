@@ -8,6 +8,7 @@ use crate::kernel::vector::conv::{self, Data};
 use crate::kernel::vector::site::MatrixMut;
 use crate::kernel::{EpilogueStep, Kernel, KernelContext, OtherShape, Outputs, PreparedForms};
 use crate::memory::Bytes;
+use crate::ops::axis::folded;
 use crate::ops::weir_binary_op_value::WEIR_BINARY_ADD;
 use crate::ops::windows::MAX_STEP;
 use crate::ops::{Activation, Conv};
@@ -16,12 +17,13 @@ use std::sync::Arc;
 impl Builtin<Conv> {
     /// The sizes for these inputs, or the reason why they do not fit.
     fn sizes(&self, inputs: &[Desc]) -> Result<conv::ConvShape> {
-        let (rows, columns) = self.axes(inputs)?;
+        let [slices, rows, columns] = folded(self.axes(inputs)?);
         Ok(conv::ConvShape {
             images: usize::try_from(inputs[0].dims[0]).map_err(|_| Error::out_of_range("input 0: too many images"))?,
             groups: self.groups as usize,
-            channels: (inputs[0].dims[1] / self.groups) as usize,
+            channels: (inputs[0].dims[1] / self.groups) as usize * slices.taps,
             filters: (inputs[1].dims[0] / self.groups) as usize,
+            slices,
             rows,
             columns,
             activation: self.activation,

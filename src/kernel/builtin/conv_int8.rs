@@ -92,11 +92,19 @@ mod tests {
     use crate::kernel::builtin::fixture::{pools, refusal};
     use crate::kernel::builtin::fixture_elements::{TypedTensor, noise, prepared, run_all_on};
     use crate::kernel::vector::isa::Isa;
-    use crate::ops::Windows;
     use crate::ops::axis::EdgeMode;
+    use crate::ops::{AxisSettings, Windows};
 
+    const NO_DEPTH: AxisSettings = AxisSettings { stride: 0, dilation: 0, begin: 0, end: 0 };
     const PLAIN: ConvInt8 = ConvInt8 {
-        windows: Windows { strides: [0; 2], dilations: [0; 2], begin: [0; 2], end: [0; 2], edge: EdgeMode::Zero },
+        windows: Windows {
+            strides: [0; 2],
+            dilations: [0; 2],
+            begin: [0; 2],
+            end: [0; 2],
+            depth: NO_DEPTH,
+            edge: EdgeMode::Zero,
+        },
         groups: 1,
         bias: false,
         scales: false,
@@ -108,7 +116,7 @@ mod tests {
     };
 
     const fn windows(strides: [i64; 2], dilations: [i64; 2], begin: [i64; 2], end: [i64; 2]) -> ConvInt8 {
-        ConvInt8 { windows: Windows { strides, dilations, begin, end, edge: EdgeMode::Zero }, ..PLAIN }
+        ConvInt8 { windows: Windows { strides, dilations, begin, end, depth: NO_DEPTH, edge: EdgeMode::Zero }, ..PLAIN }
     }
 
     /// The elements by their definition, with exact sums.

@@ -6,18 +6,20 @@ use crate::base::{Desc, Result};
 use crate::kernel::vector::site::MatrixMut;
 use crate::kernel::vector::transposed::{self, TransposedShape};
 use crate::kernel::{EpilogueStep, Kernel, KernelContext, Outputs};
+use crate::ops::axis::folded;
 use crate::ops::{Activation, ConvTranspose};
 use std::sync::Arc;
 
 impl Builtin<ConvTranspose> {
     /// The sizes for these inputs, or the reason why they do not fit.
     fn shape(&self, inputs: &[Desc]) -> Result<TransposedShape> {
-        let (rows, columns) = self.axes(inputs)?;
+        let [slices, rows, columns] = folded(self.axes(inputs)?);
         Ok(TransposedShape {
             images: inputs[0].dims[0] as usize,
             groups: self.groups as usize,
             channels: (inputs[0].dims[1] / self.groups) as usize,
             filters: inputs[1].dims[1] as usize,
+            slices,
             rows,
             columns,
             activation: self.activation,
@@ -66,12 +68,11 @@ mod tests {
     use crate::base::dtype;
     use crate::kernel::builtin::fixture::{WordTensor, check_pools, refusal, run};
     use crate::ops::Windows;
-    use crate::ops::axis::EdgeMode;
 
     fn kernel(strides: [i64; 2], dilations: [i64; 2], padding: [i64; 4], more: [i64; 2]) -> ConvTranspose {
         let [top, left, bottom, right] = padding;
-        let windows = Windows { strides, dilations, begin: [top, left], end: [bottom, right], edge: EdgeMode::Zero };
-        ConvTranspose { windows, more, groups: 1, bias: false, activation: Activation::NONE }
+        let windows = Windows { strides, dilations, begin: [top, left], end: [bottom, right], ..Windows::default() };
+        ConvTranspose { windows, more, depth_more: 0, groups: 1, bias: false, activation: Activation::NONE }
     }
 
     /// Each product is added where it belongs.

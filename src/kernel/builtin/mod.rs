@@ -86,4 +86,6 @@ mod tests_elements;
 #[cfg(all(test, not(loom)))]
 mod tests_storage;
 #[cfg(all(test, not(loom)))]
+mod volume_tests;
+#[cfg(all(test, not(loom)))]
 mod window_tests;

@@ -7,13 +7,18 @@ use crate::kernel::vector::pooling::{self, PoolingShape};
 use crate::kernel::vector::site::MatrixMut;
 use crate::kernel::{KernelContext, Outputs};
 use crate::ops::Pooling;
+use crate::ops::axis::{Axis, folded};
 use crate::threadpool::Span;
 
 impl Builtin<Pooling> {
     fn shape(&self, x: &Desc) -> Result<PoolingShape> {
-        let (rows, columns) = self.axes(x)?;
-        let planes = x.dims[..2].iter().map(|&dim| dim as usize).product();
-        Ok(PoolingShape { planes, rows, columns })
+        let [slices, rows, columns] = folded(self.axes(x)?);
+        let planes = x.dims[..2].iter().map(|&dim| dim as usize).product::<usize>();
+        // Slices under windows of one are images of their own.
+        Ok(match slices.is_plain() {
+            true => PoolingShape { planes: planes * slices.input, slices: Axis::ONE, rows, columns },
+            false => PoolingShape { planes, slices, rows, columns },
+        })
     }
 }
 
@@ -23,7 +28,7 @@ impl BuiltinOperation for Builtin<Pooling> {
     }
 
     fn cost_ns(&self, inputs: &[Desc], output: &Desc) -> u64 {
-        let taps = self.axes(&inputs[0]).map_or(1, |(rows, columns)| rows.taps * columns.taps);
+        let taps = self.axes(&inputs[0]).map_or(1, |axes| axes.iter().map(|axis| axis.taps).product());
         let reads = elements(output) as f32 * taps as f32 + elements(&inputs[0]) as f32;
         ((reads * NS_PER_FLOAT) as u64).max(LEAST_NS)
     }
@@ -38,7 +43,7 @@ impl BuiltinOperation for Builtin<Pooling> {
         let shape = self.shape(desc)?;
         let cost_ns = self.cost_ns(&[*desc], out.desc());
         if self.kernel.is_none() || shape.is_whole() {
-            let plane = shape.rows.input * shape.columns.input;
+            let plane = shape.slices.input * shape.rows.input * shape.columns.input;
             let span = Span { items: windows, cost_ns: cost_ns as f32 / windows as f32, ..Span::default() };
             return context.parallel_into(&span, out.shards::<f32>(1), |out, claim| {
                 pooling::whole(self.isa, self.op, &x[claim.begin() * plane..claim.end() * plane], out);

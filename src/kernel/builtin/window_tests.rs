@@ -8,12 +8,13 @@ use crate::base::{Desc, dtype};
 use crate::kernel::vector::activation::Activation;
 use crate::kernel::vector::window::EdgeMode;
 use crate::ops::weir_pooling_op_value::*;
-use crate::ops::{Conv, Pooling, Windows};
+use crate::ops::{AxisSettings, Conv, Pooling, Windows};
 
 const PLAIN: Conv = Conv { windows: windows(), groups: 1, bias: false, sum: false, activation: Activation::NONE };
 
 const fn windows() -> Windows {
-    Windows { strides: [0; 2], dilations: [0; 2], begin: [0; 2], end: [0; 2], edge: EdgeMode::Zero }
+    let depth = AxisSettings { stride: 0, dilation: 0, begin: 0, end: 0 };
+    Windows { strides: [0; 2], dilations: [0; 2], begin: [0; 2], end: [0; 2], depth, edge: EdgeMode::Zero }
 }
 
 fn f32s(dims: &[i64]) -> Desc {
@@ -84,11 +85,15 @@ fn conv_refuses_what_does_not_fit() {
     let two = Conv { windows: Windows { strides: [1, 1], ..windows() }, ..PLAIN };
     let mirrored = Conv { windows: Windows { begin: [4, 0], edge: EdgeMode::Reflect, ..windows() }, ..PLAIN };
     let cases: &[(Conv, &[Desc], &str)] = &[
-        (PLAIN, &[f32s(&[1, 8]), f32s(&[4, 8, 3])], "input 0: expected f32[N,C,W] or f32[N,C,H,W], got f32[1,8]"),
+        (
+            PLAIN,
+            &[f32s(&[1, 8]), f32s(&[4, 8, 3])],
+            "input 0: expected f32[N,C,W], f32[N,C,H,W] or f32[N,C,D,H,W], got f32[1,8]",
+        ),
         (
             PLAIN,
             &[Desc::new(dtype::S32, &[1, 8, 9]), f32s(&[4, 8, 3])],
-            "input 0: expected f32[N,C,W] or f32[N,C,H,W], got s32[1,8,9]",
+            "input 0: expected f32[N,C,W], f32[N,C,H,W] or f32[N,C,D,H,W], got s32[1,8,9]",
         ),
         (PLAIN, &[f32s(&[1, 8, 9]), f32s(&[4, 7, 3])], "input 1: expected f32[?,8,?], got f32[4,7,3]"),
         (PLAIN, &[f32s(&[1, 8, 9]), f32s(&[4, 8, 3, 3])], "input 1: expected f32[?,8,?], got f32[4,8,3,3]"),
@@ -173,7 +178,7 @@ fn pooling_agrees_with_its_definition_on_all_pools() {
             (&[2, 7, 5, 11], None, plain),
             (&[3, 2, 100], None, plain),
         ] {
-            let kernel = Pooling { op, kernel, windows };
+            let kernel = Pooling { op, kernel, depth_kernel: 0, windows };
             let x = WordTensor::random(dims, 5);
             let y = run(&Builtin::new(kernel), std::slice::from_ref(&x));
             for (i, (got, want)) in y.floats().into_iter().zip(reference(&kernel, &x, &y.desc)).enumerate() {
@@ -191,7 +196,7 @@ fn pooling_agrees_with_its_definition_on_all_pools() {
 fn pooling_of_nan_and_infinity() {
     let (nan, inf) = (f32::NAN, f32::INFINITY);
     let x = WordTensor::f32(&[1, 1, 6], &[1.0, nan, 2.0, -inf, -inf, inf]);
-    let max = Pooling { op: WEIR_POOLING_MAX, kernel: Some([2, 0]), windows: windows() };
+    let max = Pooling { op: WEIR_POOLING_MAX, kernel: Some([2, 0]), depth_kernel: 0, windows: windows() };
     let y = run(&Builtin::new(max), std::slice::from_ref(&x)).floats();
     assert!(y[0].is_nan() && y[1].is_nan() && y[2..] == [2.0, -inf, inf], "{y:?}");
     assert!(run(&Builtin::new(Pooling { kernel: None, ..max }), std::slice::from_ref(&x)).floats()[0].is_nan());
@@ -202,11 +207,11 @@ fn pooling_of_nan_and_infinity() {
 
 #[test]
 fn pooling_refuses_what_does_not_fit() {
-    let signal = Pooling { op: WEIR_POOLING_MAX, kernel: Some([3, 0]), windows: windows() };
+    let signal = Pooling { op: WEIR_POOLING_MAX, kernel: Some([3, 0]), depth_kernel: 0, windows: windows() };
     let image = Pooling { kernel: Some([3, 3]), ..signal };
     let global = Pooling { kernel: None, ..signal };
     let cases: &[(Pooling, Desc, &str)] = &[
-        (signal, f32s(&[2, 9]), "input 0: expected f32[N,C,W] or f32[N,C,H,W], got f32[2,9]"),
+        (signal, f32s(&[2, 9]), "input 0: expected f32[N,C,W], f32[N,C,H,W] or f32[N,C,D,H,W], got f32[2,9]"),
         (signal, f32s(&[1, 2, 9, 9]), "input 0: expected a signal, f32[?,?,?], as desc->kernel says, got f32[1,2,9,9]"),
         (image, f32s(&[1, 2, 9]), "input 0: expected an image, f32[?,?,?,?], as desc->kernel says, got f32[1,2,9]"),
         (

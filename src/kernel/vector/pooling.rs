@@ -1,45 +1,85 @@
-//! The greatest element, or the average, of each window of an image or signal.
+//! The greatest element, or the average, of each window of a signal, an image or a volume.
+//!
+//! The planes of a volume that are under a slice of windows are combined first, which makes one plane of them.
 //!
 //! Determinism: an element compares, adds and divides in an order that its shape says, so its bits are the same on
 //! every instruction set. Sums are one chain over the taps, row after row, under windows that are read in place: of two
 //! or three neighbouring columns, at most two apart. Others are chains down each column, which are added from the left.
-//! A maximum is that of one chain over the taps. The average of a whole plane is that of sixteen chains, which are
+//! A maximum is that of one chain over the taps. The planes of a volume are combined in their order before that. The average of a whole plane is that of sixteen chains, which are
 //! added in pairs.
 
 use super::isa::Isa;
-use super::site::{MatrixMut, Site};
+use super::levels::{self, LevelLoop};
+use super::site::{Alone, MatrixMut, Site, check_scratch};
 use super::sliding::{Added, Filters, Greatest, Sliding, WindowEnds};
 use super::wide::{self, LANES, Wide, WideWork};
 use super::window::Axis;
 use crate::base::Result;
+use crate::memory::ALIGNMENT;
 use crate::ops::weir_pooling_op_value as PoolingOp;
+use crate::threadpool::Span;
+use std::ops::Range;
 
 /// Numbers of a whole plane that are added in f32, sixteen by each lane. Their sums are added in f64.
 const BLOCK: usize = 16 * LANES;
+/// Floats of the planes of small slices, whose windows are computed together.
+const TOGETHER: usize = 4 << 10;
 
-/// Windows over each of some planes.
+/// Windows over each of some planes, or of some volumes.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolingShape {
     pub planes: usize,
+    pub slices: Axis,
     pub rows: Axis,
     pub columns: Axis,
 }
 
 impl PoolingShape {
     fn sliding(&self) -> Sliding {
-        Sliding { images: self.planes, channels: 1, filters: 1, rows: self.rows, columns: self.columns }
+        let PoolingShape { planes: images, rows, columns, .. } = *self;
+        Sliding { images, channels: 1, filters: 1, slices: Axis::ONE, rows, columns }
+    }
+
+    fn plane(&self) -> usize {
+        self.rows.input * self.columns.input
+    }
+
+    /// Slices that are computed together at most.
+    fn together(&self) -> usize {
+        (TOGETHER / self.plane().max(1)).clamp(1, self.slices.output.max(1))
+    }
+
+    /// Bytes of the planes that are made of those under slices.
+    fn folded_bytes(&self) -> usize {
+        match self.slices.is_one() {
+            true => 0,
+            false => (self.together() * self.plane() * size_of::<f32>()).next_multiple_of(ALIGNMENT),
+        }
     }
 
     /// Scratch memory that `compute` needs per slot, in bytes.
     pub fn scratch_bytes(&self) -> usize {
         let sliding = self.sliding();
-        sliding.scratch_bytes::<Greatest>().max(sliding.scratch_bytes::<Added>())
+        self.folded_bytes() + sliding.scratch_bytes::<Greatest>().max(sliding.scratch_bytes::<Added>())
     }
 
     /// Whether the only window of a plane is all of it.
     pub fn is_whole(&self) -> bool {
         let whole = |axis: &Axis| (axis.output, axis.before, axis.dilation, axis.taps) == (1, 0, 1, axis.input);
-        whole(&self.rows) && whole(&self.columns)
+        whole(&self.slices) && whole(&self.rows) && whole(&self.columns)
+    }
+
+    /// The number of taps in depth that an average of a slice counts.
+    fn count(&self, pooling: PoolingOp, slice: usize) -> f32 {
+        counts(pooling, &self.slices, slice)
+    }
+}
+
+/// The number of taps along an axis that an average counts.
+fn counts(pooling: PoolingOp, axis: &Axis, window: usize) -> f32 {
+    match pooling {
+        PoolingOp::WEIR_POOLING_AVERAGE => axis.taps as f32,
+        _ => axis.count(window).max(1) as f32,
     }
 }
 
@@ -54,12 +94,117 @@ pub fn compute(
     cost_ns: u64,
     site: &dyn Site,
 ) -> Result<()> {
+    if shape.slices.is_one() {
+        return of_planes(isa, pooling, (shape, 1.0), x, out, cost_ns, site);
+    }
+    let PoolingShape { planes, slices, rows, columns } = *shape;
+    let (plane, windows, items) = (shape.plane(), rows.output * columns.output, planes * slices.output);
+    assert!(x.len() == planes * slices.input * plane && out.holds(planes, slices.output * windows), "{shape:?}");
+    check_scratch(site, shape.scratch_bytes());
+    let (room, all) = (shape.folded_bytes(), shape.scratch_bytes());
+    let item_ns = cost_ns as f32 / items.max(1) as f32;
+    site.parallel_for(&Span { items, cost_ns: item_ns, ..Span::default() }, &|claim| {
+        let memory = site.scratch(claim.slot());
+        // SAFETY: the parts of the slot's scratch memory, which is initialised, as large as `scratch_bytes` asked for,
+        // and exclusive to this claim.
+        let (folded, alone) = unsafe {
+            let folded = std::slice::from_raw_parts_mut(memory.cast::<f32>(), room / size_of::<f32>());
+            (folded, Alone::new(std::slice::from_raw_parts_mut(memory.add(room), all - room)))
+        };
+        let mut item = claim.begin();
+        while item < claim.end() {
+            let (number, first) = (item / slices.output, item % slices.output);
+            let count = shape.count(pooling, first);
+            let most = (claim.end() - item).min(slices.output - first).min(shape.together());
+            let same = 1 + (1..most).take_while(|i| shape.count(pooling, first + i) == count).count();
+            let volume = &x[number * slices.input * plane..][..slices.input * plane];
+            let planes = Folded { pooling, slices: &slices, volume, plane, of: first..first + same };
+            let folded = &mut folded[..same * plane];
+            levels::on(isa, FoldedInto { planes, to: folded });
+            // SAFETY: claimed slices of the output, which follow one another.
+            let to = unsafe { MatrixMut::new(out.data().add(item * windows), same, windows, windows) };
+            let of = PoolingShape { planes: same, slices: Axis::ONE, ..*shape };
+            of_planes(isa, pooling, (&of, count), folded, to, 0, &alone)?;
+            item += same;
+        }
+        Ok(())
+    })
+}
+
+/// The greatest element of a chain: the first NaN, or the last one of equals.
+#[inline(always)]
+fn later(most: f32, x: f32) -> f32 {
+    if most.is_nan() | (most > x) { most } else { x }
+}
+
+/// The planes under some slices of windows.
+struct Folded<'a> {
+    pooling: PoolingOp,
+    slices: &'a Axis,
+    volume: &'a [f32],
+    plane: usize,
+    of: Range<usize>,
+}
+
+/// Combines them: one plane for each slice.
+struct FoldedInto<'a> {
+    planes: Folded<'a>,
+    to: &'a mut [f32],
+}
+
+impl LevelLoop for FoldedInto<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Folded { pooling, slices, volume, plane, of } = self.planes;
+        for (slice, to) in of.zip(self.to.chunks_exact_mut(plane.max(1))) {
+            let under = (0..slices.taps).filter_map(|tap| slices.element(slice, tap));
+            let mut planes = under.map(|at| &volume[at * plane..][..plane]);
+            let is_max = pooling == PoolingOp::WEIR_POOLING_MAX;
+            let Some(first) = planes.next() else {
+                to.fill(if is_max { f32::NEG_INFINITY } else { 0.0 });
+                continue;
+            };
+            match (planes.next(), planes.next()) {
+                (Some(second), Some(third)) => {
+                    let all = to.iter_mut().zip(first).zip(second).zip(third);
+                    match is_max {
+                        true => all.for_each(|(((to, x), y), z)| *to = later(later(*x, *y), *z)),
+                        false => all.for_each(|(((to, x), y), z)| *to = x + y + z),
+                    }
+                }
+                (Some(second), None) => {
+                    let all = to.iter_mut().zip(first).zip(second);
+                    match is_max {
+                        true => all.for_each(|((to, x), y)| *to = later(*x, *y)),
+                        false => all.for_each(|((to, x), y)| *to = x + y),
+                    }
+                }
+                (None, _) => to.copy_from_slice(first),
+            }
+            for more in planes {
+                match is_max {
+                    true => to.iter_mut().zip(more).for_each(|(to, x)| *to = later(*to, *x)),
+                    false => to.iter_mut().zip(more).for_each(|(to, x)| *to += x),
+                }
+            }
+        }
+    }
+}
+
+/// The windows of planes, of each of which so many make one.
+fn of_planes(
+    isa: Isa,
+    pooling: PoolingOp,
+    (shape, depth): (&PoolingShape, f32),
+    x: &[f32],
+    out: MatrixMut<'_, f32>,
+    cost_ns: u64,
+    site: &dyn Site,
+) -> Result<()> {
     let PoolingShape { rows, columns, .. } = *shape;
-    let counts = |axis: &Axis, window: usize| match pooling {
-        PoolingOp::WEIR_POOLING_AVERAGE => axis.taps as f32,
-        _ => axis.count(window).max(1) as f32,
-    };
-    let (of_row, of_column) = (|row| counts(&rows, row), |column| counts(&columns, column));
+    let (of_row, of_column) = (|row| depth * counts(pooling, &rows, row), |column| counts(pooling, &columns, column));
     let is_max = pooling == PoolingOp::WEIR_POOLING_MAX;
     let first = if is_max { f32::NEG_INFINITY } else { 0.0 };
     let filters = Filters { count: 1, weights: &[], first: &[], otherwise: first };
@@ -220,7 +365,7 @@ mod tests {
             (Axis::ONE, axis(20000, 17, 1, 1, (8, 8))),
         ];
         for (rows, columns) in shapes {
-            let shape = PoolingShape { planes: 2, rows, columns };
+            let shape = PoolingShape { planes: 2, slices: Axis::ONE, rows, columns };
             let size = 2 * rows.input * columns.input;
             let mut x: Vec<f32> = (0..size).map(|i| (i * 7919 % 1000) as f32 / 321.0 - 1.5).collect();
             for special in [None, Some(f32::NAN), Some(f32::INFINITY)] {
@@ -275,7 +420,7 @@ mod tests {
             (5, 40, 50, 3),
         ] {
             let [rows, columns] = [height, width].map(|input| axis(input, taps, stride, 1, (taps / 2, taps / 2)));
-            let shape = PoolingShape { planes: 1, rows, columns };
+            let shape = PoolingShape { planes: 1, slices: Axis::ONE, rows, columns };
             let mut x: Vec<f32> = (0..height * width).map(|i| [0.0, -0.0, -1.0][i * i * 7919 % 101 % 3]).collect();
             for with_nan in [false, true] {
                 if with_nan {

@@ -49,6 +49,13 @@ impl<'a, T> Matrix<'a, T> {
         self.columns
     }
 
+    /// Rows that are `stride` apart.
+    pub fn apart(data: &'a [T], rows: usize, columns: usize, stride: usize) -> Matrix<'a, T> {
+        let elements = if rows == 0 { 0 } else { (rows - 1) * stride + columns };
+        assert!(stride >= columns && data.len() >= elements, "{} elements for {rows} x {columns}", data.len());
+        Matrix { data: data.as_ptr(), rows, columns, stride, _life: PhantomData }
+    }
+
     /// The elements of a row.
     pub fn row(&self, row: usize) -> &'a [T] {
         assert!(row < self.rows, "row {row} of {}", self.rows);

@@ -68,8 +68,11 @@ impl LevelLoop for Divide<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct Sliding {
     pub images: usize,
+    /// Planes under a window: of volumes one for each channel and tap in depth.
     pub channels: usize,
     pub filters: usize,
+    /// The depth of volumes, under weights.
+    pub slices: Axis,
     pub rows: Axis,
     pub columns: Axis,
 }
@@ -127,6 +130,16 @@ impl Sliding {
         lines.start * self.columns.input..lines.end * self.columns.input
     }
 
+    /// The image, and the slice of its output, by the number of the slice among those of all images.
+    #[inline(always)]
+    fn image_of(&self, number: usize) -> (usize, usize) {
+        // A division takes as long as a small plane.
+        match self.slices.output {
+            1 => (number, 0),
+            slices => (number / slices, number % slices),
+        }
+    }
+
     /// Scratch memory that `compute` needs per slot, in bytes.
     pub fn scratch_bytes<C: Combine>(&self) -> usize {
         let suits = in_place::suits::<C>(self.channels, &self.rows, &self.columns);
@@ -147,11 +160,12 @@ impl Sliding {
     ) -> Result<()> {
         assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
         let (height, width) = (self.rows.output, self.columns.output);
-        let plane = self.rows.input * self.columns.input;
-        assert!(x.len() == self.images * self.channels * plane, "{self:?}");
-        assert!(out.holds(self.images * self.filters, height * width), "{self:?}");
+        let (plane, slices) = (self.rows.input * self.columns.input, self.slices.output);
+        let volume = self.channels / self.slices.taps * self.slices.input * plane;
+        assert!(x.len() == self.images * volume, "{self:?}");
+        assert!(out.holds(self.images * self.filters, slices * height * width), "{self:?}");
         let depth = if C::WEIGHTS { self.channels * self.rows.taps * self.columns.taps } else { 0 };
-        assert!(C::WEIGHTS || (self.channels, self.filters) == (1, 1), "{self:?}");
+        assert!(C::WEIGHTS || (self.channels, self.filters) == (1, 1) && self.slices.is_one(), "{self:?}");
         let Filters { count, weights, first, .. } = ends.filters;
         assert!(weights.len() == count * depth && [0, count].contains(&first.len()), "{self:?}");
         // A weight that is not finite makes a NaN of padding, which is then multiplied.
@@ -161,7 +175,7 @@ impl Sliding {
         }
         let (strip, goes_down_first) = (self.strip(), self.goes_down_first::<C>());
         let pieces = strip.pieces();
-        let items = self.images * pieces;
+        let items = self.images * slices * pieces;
         let [of_taps, of_divisors, of_folded, of_strip, together] = self.floats::<C>(&strip);
         check_scratch(site, self.scratch_bytes::<C>());
         let span = Span { items, cost_ns: cost_ns as f32 / items.max(1) as f32, ..Span::default() };
@@ -236,12 +250,17 @@ impl Sliding {
                     continue;
                 }
                 for (i, (item, strips)) in items.clone().zip(strips.chunks_exact_mut(of_strip)).enumerate() {
-                    let image = item / pieces;
+                    let (image, slice) = self.image_of(item / pieces);
                     let beyond = (i >= padded).then_some(C::BEYOND);
                     for channel in 0..self.channels {
-                        let plane = &x[(image * self.channels + channel) * plane..][..plane];
                         let to = &mut strips[channel * strip.channel()..];
-                        strip.fill(isa, plane, rows, columns.start, beyond, to);
+                        match self.slices.plane(slice, channel) {
+                            Some(number) => {
+                                let plane = &x[image * volume + number * plane..][..plane];
+                                strip.fill(isa, plane, rows, columns.start, beyond, to);
+                            }
+                            None => to[..strip.channel()].fill(C::BEYOND),
+                        }
                     }
                 }
                 padded = padded.max(items.len());
@@ -281,9 +300,10 @@ impl Sliding {
                         }
                         continue;
                     }
+                    let (image, slice) = self.image_of(image);
                     for filter in 0..self.filters {
                         let (weights, first) = ends.filters.of(image * self.filters + filter);
-                        let plane = (image * self.filters + filter) * height * width;
+                        let plane = ((image * self.filters + filter) * slices + slice) * height * width;
                         let at = plane + rows.at(0) * width + columns.start;
                         let windows = PlaneWindows {
                             x: strips.as_ptr(),
@@ -347,7 +367,7 @@ impl Sliding {
         let (height, width) = (self.rows.output, self.columns.output);
         let plane = self.rows.input * self.columns.input;
         let parts = self.parts_in_place();
-        let items = self.images * self.filters * parts;
+        let items = self.images * self.filters * self.slices.output * parts;
         // Small planes are finished together.
         let together = if parts == 1 { (WINDOWS / plane.max(height * width)).max(1) } else { 1 };
         check_scratch(site, self.scratch_bytes::<C>());
@@ -368,6 +388,7 @@ impl Sliding {
                 plane,
                 channels: self.channels,
                 planes: self.filters,
+                slices: &self.slices,
                 down: &self.rows,
                 across: &self.columns,
                 filters: ends.filters,

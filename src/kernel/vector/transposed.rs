@@ -1,8 +1,9 @@
 //! Transposed convolution: a product of the filters with the elements of x, whose rows are gathered into the output.
 //!
-//! An item is some rows of some channels of the output. It computes the products of all that reaches these rows in
-//! scratch memory, [filters * taps, elements], and adds them up, for each element in the order of the taps.
-//! Neighbouring items compute some products twice. How an image is divided depends on its shape alone.
+//! An item is some rows of some channels of the output, or of one slice of a volume. It computes the products of all
+//! that reaches these rows in scratch memory, [filters * taps, elements], and adds them up, for each element in the
+//! order of the taps. Of a volume it does so for one tap in depth after the other, with the weights of that tap side by
+//! side. Neighbouring items compute some products twice. How an image is divided depends on its shape alone.
 
 use super::activation::{self, Activation};
 use super::finish::ProductEpilogue;
@@ -35,6 +36,8 @@ pub struct TransposedShape {
     pub channels: usize,
     /// Of a group.
     pub filters: usize,
+    /// The depth of volumes.
+    pub slices: Axis,
     pub rows: Axis,
     pub columns: Axis,
     pub activation: Activation,
@@ -54,8 +57,16 @@ struct Division {
 }
 
 impl TransposedShape {
+    /// Taps of a filter in a slice.
     fn taps(&self) -> usize {
         self.rows.taps * self.columns.taps
+    }
+
+    /// The slice of x that a tap in depth puts into a slice of the output.
+    fn slice(&self, of: usize, tap: usize) -> Option<usize> {
+        let Axis { stride, dilation, before, output, .. } = self.slices;
+        let place = (of + before).checked_sub(tap * dilation)?;
+        Some(place / stride).filter(|&slice| place % stride == 0 && slice < output)
     }
 
     /// The rows of x that reach some rows of the output.
@@ -73,7 +84,7 @@ impl TransposedShape {
         let strips = input.div_ceil(height);
         let floats = self.taps() * reach * self.columns.output;
         let mut blocks = self.filters.div_ceil((MOST_FLOATS / floats).clamp(1, self.filters));
-        let others = self.images * self.groups * strips;
+        let others = self.images * self.groups * self.slices.input * strips;
         while blocks * others < ENOUGH_ITEMS && self.filters / (2 * blocks) * self.taps() >= LEAST_ROWS {
             blocks *= 2;
         }
@@ -92,20 +103,32 @@ impl TransposedShape {
         (m * n * size_of::<f32>()).next_multiple_of(ALIGNMENT)
     }
 
+    /// Bytes of the weights of an item, sorted by the taps in depth.
+    fn sorted_bytes(&self, division: &Division) -> usize {
+        match self.slices.taps {
+            1 => 0,
+            taps => {
+                let floats = taps * self.channels * division.filters * self.taps();
+                (floats * size_of::<f32>()).next_multiple_of(ALIGNMENT)
+            }
+        }
+    }
+
     /// Scratch memory that `compute` needs per slot, in bytes.
     pub fn scratch_bytes(&self, isa: Isa) -> usize {
         let (division, micro) = (self.division(), MicroKernels::of(isa));
         let last = self.filters - (division.blocks - 1) * division.filters;
         let sizes = [last, division.filters].into_iter().flat_map(|m| (1..=division.reach).map(move |n| (m, n)));
         let most = sizes.map(|(filters, lines)| self.product(filters, lines).scratch_bytes_with(&micro)).max();
-        self.product_bytes(&division) + most.unwrap_or(0)
+        self.product_bytes(&division) + self.sorted_bytes(&division) + most.unwrap_or(0)
     }
 
     /// Estimated time of `compute` on one thread.
     pub fn cost_ns(&self) -> u64 {
         let product = self.product(self.filters, self.rows.output);
         let added = (product.m * product.n) as f32 * ADD_NS;
-        (self.images * self.groups) as u64 * (product.cost_ns() + added as u64)
+        let products = self.images * self.groups * self.slices.output * self.slices.taps;
+        products as u64 * (product.cost_ns() + added as u64)
     }
 }
 
@@ -118,53 +141,80 @@ pub fn compute(
     out: MatrixMut<'_, f32>,
     site: &dyn Site,
 ) -> Result<()> {
-    let TransposedShape { images, groups, channels, filters, rows, columns, activation } = *shape;
+    let TransposedShape { images, groups, channels, filters, slices, rows, columns, activation } = *shape;
     let (division, taps, micro) = (shape.division(), shape.taps(), MicroKernels::of(isa));
     let (plane, scratch_bytes) = (rows.output * columns.output, shape.scratch_bytes(isa));
-    assert_eq!((x.len(), weights.len()), (images * groups * channels * plane, groups * channels * filters * taps));
-    assert!(out.holds(images * groups * filters * rows.input, columns.input), "{shape:?}");
+    let (volume, of_filter) = (slices.output * plane, slices.taps * taps);
+    assert_eq!(
+        (x.len(), weights.len()),
+        (images * groups * channels * volume, groups * channels * filters * of_filter)
+    );
+    assert!(out.holds(images * groups * filters * slices.input * rows.input, columns.input), "{shape:?}");
     assert!(bias.is_none_or(|bias| bias.len() == groups * filters));
     check_scratch(site, scratch_bytes);
-    let items = images * groups * division.blocks * division.strips;
+    let items = images * groups * division.blocks * slices.input * division.strips;
     let cost_ns = shape.cost_ns() as f32 / items as f32;
     site.parallel_for(&Span { items, cost_ns, coarse: true, ..Span::default() }, &|claim| {
         let memory = site.scratch(claim.slot());
-        let room = shape.product_bytes(&division);
-        // SAFETY: what is left of the slot's scratch memory, which is initialised.
-        let alone = Alone::new(unsafe { std::slice::from_raw_parts_mut(memory.add(room), scratch_bytes - room) });
+        let (room, of_sorted) = (shape.product_bytes(&division), shape.sorted_bytes(&division));
+        let begin = room + of_sorted;
+        // SAFETY: parts of the slot's scratch memory, which is initialised, behind the products.
+        let (sorted, alone) = unsafe {
+            let sorted = std::slice::from_raw_parts_mut(memory.add(room).cast::<f32>(), of_sorted / size_of::<f32>());
+            (sorted, Alone::new(std::slice::from_raw_parts_mut(memory.add(begin), scratch_bytes - begin)))
+        };
+        // The group and the block whose weights are sorted.
+        let mut held = None;
         for item in claim.begin()..claim.end() {
-            let (strip, block) = (item % division.strips, item / division.strips % division.blocks);
-            let number = item / division.strips / division.blocks;
+            let (strip, item) = (item % division.strips, item / division.strips);
+            let (slice, item) = (item % slices.input, item / slices.input);
+            let (block, number) = (item % division.blocks, item / division.blocks);
             let first = block * division.filters;
             let count = division.filters.min(filters - first);
             let strip = strip * division.height..rows.input.min((strip + 1) * division.height);
             let lines = shape.reach(strip.clone());
             let product = shape.product(count, lines.len());
             // SAFETY: the front of the slot's scratch memory, initialised and as large as `product_bytes` of more
-            // filters and lines; the rest of it is `alone`'s. The slot is the claim's.
+            // filters and lines; the rest of it is `sorted` and `alone`'s. The slot is the claim's.
             let products = unsafe { std::slice::from_raw_parts_mut(memory.cast::<f32>(), product.m * product.n) };
-            let from = number * channels * plane + lines.start * columns.output;
-            let group = number % groups * channels * filters * taps + first * taps;
-            // SAFETY: a stretch of each row of the group's weights, [channels, filters * taps], and of its x,
-            // [channels, plane]; the sizes were compared.
-            let (a, b) = unsafe {
-                (
-                    Matrix::new(weights[group..].as_ptr(), channels, product.m, filters * taps),
-                    Matrix::new(x[from..].as_ptr(), channels, product.n, plane),
-                )
-            };
-            let operands = Operands { a, b: OperandB::Matrix(b), finish: ProductEpilogue::default() };
-            let batch =
-                GemmBatch { shape: product, count: 1, scale: Scale { alpha: 1.0, beta: 0.0 }, operands: &|_| operands };
-            gemm::compute_batch_with(micro, &batch, MatrixMut::dense(products, product.m, product.n), &alone)?;
-            for filter in 0..count {
-                let channel = number * filters + first + filter;
-                let bias = bias.map_or(0.0, |bias| bias[channel % (groups * filters)]);
-                let products = &products[filter * taps * product.n..][..taps * product.n];
-                let to = out.data().wrapping_add((channel * rows.input + strip.start) * columns.input);
+            let of_group = &weights[number % groups * channels * filters * of_filter..];
+            if slices.taps > 1 && held.replace((number % groups, block)) != Some((number % groups, block)) {
+                sort(shape, of_group, first, count, sorted);
+            }
+            let channel = |filter: usize| number * filters + first + filter;
+            let rows_of = |filter: usize| {
+                let line = (channel(filter) * slices.input + slice) * rows.input + strip.start;
                 // SAFETY: rows of the output, which has as many as compared above; no other item has them.
-                let y = unsafe { std::slice::from_raw_parts_mut(to, strip.len() * columns.input) };
-                levels::up_to_avx2(isa, Gather { shape, products, lines: &lines, first: strip.start, bias, y });
+                unsafe {
+                    let to = out.data().add(line * columns.input);
+                    std::slice::from_raw_parts_mut(to, strip.len() * columns.input)
+                }
+            };
+            let bias_of = |filter: usize| bias.map_or(0.0, |bias| bias[channel(filter) % (groups * filters)]);
+            let mut is_first = true;
+            for (tap, from) in (0..slices.taps).filter_map(|tap| Some((tap, shape.slice(slice, tap)?))) {
+                let from = number * channels * volume + from * plane + lines.start * columns.output;
+                let a = match slices.taps {
+                    1 => Matrix::apart(&of_group[first * taps..], channels, product.m, filters * taps),
+                    _ => Matrix::dense(&sorted[tap * channels * product.m..], channels, product.m),
+                };
+                let b = Matrix::apart(&x[from..], channels, product.n, volume);
+                let operands = Operands { a, b: OperandB::Matrix(b), finish: ProductEpilogue::default() };
+                let scale = Scale { alpha: 1.0, beta: 0.0 };
+                let batch = GemmBatch { shape: product, count: 1, scale, operands: &|_| operands };
+                gemm::compute_batch_with(micro, &batch, MatrixMut::dense(products, product.m, product.n), &alone)?;
+                for filter in 0..count {
+                    let products = &products[filter * taps * product.n..][..taps * product.n];
+                    let (bias, y) = (is_first.then(|| bias_of(filter)), rows_of(filter));
+                    levels::up_to_avx2(isa, Gather { shape, products, lines: &lines, first: strip.start, bias, y });
+                }
+                is_first = false;
+            }
+            for filter in 0..count {
+                let y = rows_of(filter);
+                if is_first {
+                    y.fill(bias_of(filter));
+                }
                 activation::apply(activation, isa, y);
             }
         }
@@ -172,14 +222,28 @@ pub fn compute(
     })
 }
 
+/// Sorts the weights of some filters of a group by the taps in depth: [tap in depth][channel][filter][tap].
+fn sort(shape: &TransposedShape, of_group: &[f32], first: usize, count: usize, sorted: &mut [f32]) {
+    let (depth, taps) = (shape.slices.taps, shape.taps());
+    let of_channel = of_group.chunks_exact(shape.filters * depth * taps).take(shape.channels);
+    for (channel, weights) in of_channel.enumerate() {
+        let weights = &weights[first * depth * taps..][..count * depth * taps];
+        for (number, from) in weights.chunks_exact(taps).enumerate() {
+            let (filter, tap) = (number / depth, number % depth);
+            let to = ((tap * shape.channels + channel) * count + filter) * taps;
+            sorted[to..to + taps].copy_from_slice(from);
+        }
+    }
+}
+
 /// Rows of a channel of the output, from `first` on: the bias, and the products of some lines of x that fall into them,
-/// added tap by tap.
+/// added tap by tap. Without a bias they are added to what is there.
 struct Gather<'a> {
     shape: &'a TransposedShape,
     products: &'a [f32],
     lines: &'a Range<usize>,
     first: usize,
-    bias: f32,
+    bias: Option<f32>,
     y: &'a mut [f32],
 }
 
@@ -190,8 +254,9 @@ impl LevelLoop for Gather<'_> {
     fn run(self) {
         let Gather { shape: &TransposedShape { rows, columns, .. }, products, lines, bias, .. } = self;
         let (width, stride, taps) = (columns.output, columns.stride, columns.taps);
+        let (adds, bias) = (bias.is_none(), bias.unwrap_or(0.0));
         for (row, y) in (self.first..).zip(self.y.chunks_exact_mut(columns.input)) {
-            let mut is_empty = true;
+            let mut is_empty = !adds;
             for down in 0..rows.taps {
                 let Some(place) = (row + rows.before).checked_sub(down * rows.dilation) else { break };
                 let line = place / rows.stride;

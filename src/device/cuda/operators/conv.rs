@@ -10,7 +10,7 @@ use crate::memory::View;
 use crate::ops::axis::EdgeMode;
 use crate::ops::weir_pooling_op_value::WEIR_POOLING_MAX;
 use crate::ops::weir_reduce_op_value::{WEIR_REDUCE_MAX, WEIR_REDUCE_MEAN};
-use crate::ops::{Conv, Pooling, Windows};
+use crate::ops::{AxisSettings, Conv, Pooling, Windows};
 
 /// One axis for the kernels: sizes in and out, and taps.
 fn axis(params: &mut Params, windows: &Windows, i: usize, sizes: [i64; 3]) -> Result<()> {
@@ -32,6 +32,8 @@ fn axes(params: &mut Params, windows: &Windows, x: &Desc, y: &Desc, taps: &[i64]
     axis(params, windows, 1, [x.dims[3], y.dims[3], taps[1]])
 }
 
+const NO_VOLUMES: &str = "CUDA devices have no convolution and no pooling of volumes, [N, C, D, H, W]";
+
 /// Filters of a group that are too few for tiles; windows of an image that are few enough for a warp each.
 const FEW_FILTERS: usize = 8;
 const FEW_WINDOWS: usize = 8;
@@ -42,13 +44,26 @@ pub fn checked(op: Conv) -> Result<Box<dyn Operator>> {
     if op.sum {
         return Err(unimplemented("CUDA devices have no convolution with an addend (WEIR_CONV_SUM)"));
     }
+    if op.windows.depth != AxisSettings::default() {
+        return Err(unimplemented(NO_VOLUMES));
+    }
     check_activation(op.activation)?;
     Ok(Box::new(op))
+}
+
+pub fn checked_pooling(op: Pooling) -> Result<Box<dyn Operator>> {
+    match op.depth_kernel {
+        0 => Ok(Box::new(op)),
+        _ => Err(unimplemented(NO_VOLUMES)),
+    }
 }
 
 impl Operator for Conv {
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let (x, weights, y) = (inputs[0].desc(), inputs[1].desc(), outputs[0].desc());
+        if x.shape().len() > 4 {
+            return Err(unimplemented(NO_VOLUMES));
+        }
         if count(y)? == 0 {
             return Ok(());
         }

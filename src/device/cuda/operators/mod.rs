@@ -47,7 +47,7 @@ pub fn operator(recipe: &Recipe<'_>) -> Result<Box<dyn Operator>> {
         Op::Reduce(op) => Box::new(op),
         Op::Norm(op) => Box::new(op),
         Op::Conv(op) => conv::checked(op)?,
-        Op::Pooling(op) => Box::new(op),
+        Op::Pooling(op) => conv::checked_pooling(op)?,
         Op::Lstm(op) => Box::new(op),
         Op::Gru(op) => Box::new(op),
         other => {

@@ -14,7 +14,7 @@ use super::super::site::{MatrixMut, Site, check_scratch};
 use super::super::strip::{PieceRows, Strip, copy};
 use super::filters::PackedFilters;
 use super::output::OutputRegion;
-use super::shape::{ConvShape, Data, operands};
+use super::shape::{ConvRegion, ConvShape, Data};
 use super::tile::{FilterRegisters, NextWeights, Tile};
 use crate::base::Result;
 use crate::threadpool::{MAX_SLOTS, Span};
@@ -52,7 +52,7 @@ impl DirectDivision {
         let (down, across) = conv.axes();
         // The strip of a piece, unless one row has more.
         let strip = Strip::of_piece(down, across, conv.channels, WINDOWS, caches.floats_of_l2(2));
-        let strips = conv.images * conv.groups * strip.pieces();
+        let strips = conv.regions() * strip.pieces();
         let parts = ENOUGH.div_ceil(strips.max(1)).min(conv.filters.div_ceil(FILTERS));
         let filters = conv.filters.div_ceil(parts).next_multiple_of(registers.lanes);
         let at_once = registers.windows.len() * registers.lanes;
@@ -110,7 +110,7 @@ pub fn compute(
     let division = DirectDivision::new(isa, caches, conv);
     let parts = conv.filters.div_ceil(division.filters);
     let pieces = division.strip.pieces();
-    let items = conv.images * conv.groups * pieces * parts;
+    let items = conv.regions() * pieces * parts;
     check_scratch(site, division.scratch_bytes(conv));
     let cost_ns = conv.cost_ns() as f32 / items as f32;
     let held = [const { HeldPanels::new() }; MAX_SLOTS];
@@ -126,15 +126,16 @@ pub fn compute(
             if rows.count == 0 {
                 continue;
             }
+            let of = ConvRegion::new(conv, data, number);
             let piece = ConvPiece {
                 isa,
                 conv,
                 division: &division,
-                of: operands(conv, data, number),
-                packed: data.packed.map(|packed| (packed, number % conv.groups)),
+                of,
+                packed: data.packed.map(|packed| (packed, of.group)),
                 rows,
                 columns,
-                out: out.data().wrapping_add(number * conv.filters * conv.windows()),
+                out: out.data().wrapping_add(of.out),
             };
             if !held[claim.slot()].replace(Some(region)) {
                 piece.fill(&mut scratch);
@@ -176,7 +177,7 @@ struct ConvPiece<'a> {
     isa: Isa,
     conv: &'a ConvShape,
     division: &'a DirectDivision,
-    of: Data<'a>,
+    of: ConvRegion<'a>,
     /// Packed weights, and the group's number in them.
     packed: Option<(&'a PackedFilters, usize)>,
     rows: PieceRows,
@@ -189,16 +190,22 @@ impl ConvPiece<'_> {
     fn fill(&self, scratch: &mut DirectScratch<'_>) {
         let layout = &self.division.strip;
         for channel in 0..self.conv.channels {
-            let plane = &self.of.x[channel * self.conv.plane()..][..self.conv.plane()];
-            if self.conv.is_plain() {
+            let plane = self.of.plane(self.conv, channel);
+            if let Some(plane) = plane.filter(|_| self.conv.is_plain()) {
                 self.fill_panels(channel, &plane[self.columns.clone()], scratch.strip);
-            } else if self.division.is_flat {
+                continue;
+            }
+            let to = match self.division.is_flat {
                 // The strip of a channel, where there are no sums yet: all windows, one after the other.
-                layout.fill(self.isa, plane, self.rows, self.columns.start, Some(0.0), scratch.sums);
+                true => &mut *scratch.sums,
+                false => &mut scratch.strip[channel * layout.channel()..],
+            };
+            match plane {
+                Some(plane) => layout.fill(self.isa, plane, self.rows, self.columns.start, Some(0.0), to),
+                None => to[..layout.channel()].fill(0.0),
+            }
+            if self.division.is_flat {
                 self.fill_panels(channel, &scratch.sums[..self.rows.count * self.columns.len()], scratch.strip);
-            } else {
-                let to = &mut scratch.strip[channel * layout.channel()..];
-                layout.fill(self.isa, plane, self.rows, self.columns.start, Some(0.0), to);
             }
         }
     }
@@ -303,8 +310,8 @@ impl ConvPiece<'_> {
                 activation::apply(conv.activation, self.isa, sums);
             }
             let region = OutputRegion {
-                data: self.out.wrapping_add(filter * conv.windows()),
-                plane: conv.windows(),
+                data: self.out.wrapping_add(filter * conv.channel_step()),
+                plane: conv.channel_step(),
                 line: division.width,
                 rows: self.rows,
                 columns: self.columns.clone(),
@@ -313,7 +320,7 @@ impl ConvPiece<'_> {
             unsafe {
                 region.store(self.isa, sums, width, count);
                 if let Some(addend) = self.of.addend {
-                    region.finish(self.isa, &addend[filter * conv.windows()..], conv.activation, count);
+                    region.finish(self.isa, &addend[filter * conv.channel_step()..], conv.activation, count);
                 }
             }
             filter += count;

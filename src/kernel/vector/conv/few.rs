@@ -13,8 +13,8 @@ use crate::base::Result;
 use crate::ops::weir_activation_value::{WEIR_ACTIVATION_CLIP, WEIR_ACTIVATION_RELU};
 
 fn sliding(conv: &ConvShape) -> Sliding {
-    let ConvShape { images, groups, channels, filters, rows, columns, .. } = *conv;
-    Sliding { images: images * groups, channels, filters, rows, columns }
+    let ConvShape { images, groups, channels, filters, slices, rows, columns, .. } = *conv;
+    Sliding { images: images * groups, channels, filters, slices, rows, columns }
 }
 
 pub fn scratch_bytes(conv: &ConvShape) -> usize {

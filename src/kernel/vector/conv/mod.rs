@@ -1,6 +1,11 @@
-//! Convolution of images and signals, [N, C, H, W] with [O, C / groups, KH, KW]; a signal is an image of one row.
+//! Convolution of images, signals and volumes, [N, C, D, H, W] with [O, C / groups, KD, KH, KW]. A signal is an image of
+//! one row, an image a volume of one slice.
 //!
-//! Each image and group is a product: of the weights, [O, K] with K = C * KH * KW, and the *patches*, [K, P], with a
+//! Each slice of the output is computed as an image is: a channel of the input counts as KD channels, which are its
+//! planes under the taps in depth, and weights lie as if it were so. Planes beyond the ends are zeros. Volumes whose
+//! windows are those of an image are taken for one (`axis::folded`).
+//!
+//! Each slice, image and group is a product: of the weights, [O, K] with K = C * KH * KW, and the *patches*, [K, P], with a
 //! column for each of the P windows. There are six algorithms, chosen by the shapes:
 //!
 //! | algorithm | when                       | registers lie along | patches                                    |
@@ -37,7 +42,7 @@ use crate::base::Result;
 use crate::threadpool::Span;
 pub use filters::{PackedFilters, pack as pack_filters};
 use output::finish;
-use shape::{ConvAlgorithm, epilogue, operands};
+use shape::{ConvAlgorithm, ConvRegion};
 pub use shape::{ConvShape, Data};
 use tile::FilterRegisters;
 
@@ -51,7 +56,7 @@ pub fn scratch_bytes(conv: &ConvShape) -> usize {
 
 fn scratch_bytes_on(isa: Isa, caches: &Caches, conv: &ConvShape) -> usize {
     match conv.way() {
-        ConvAlgorithm::Product => conv.shape().batch_scratch_bytes(conv.images * conv.groups),
+        ConvAlgorithm::Product => conv.shape().batch_scratch_bytes(conv.regions()),
         ConvAlgorithm::Rows => conv.windows() * conv.line() * size_of::<f32>(),
         ConvAlgorithm::Few => few::scratch_bytes(conv),
         ConvAlgorithm::Direct => direct::DirectDivision::new(isa, caches, conv).scratch_bytes(conv),
@@ -101,7 +106,8 @@ fn compute_with(
 ) -> Result<()> {
     let [x, weights, out_len] = conv.sizes();
     assert!((data.x.len(), data.weights.len()) == (x, weights), "{conv:?}");
-    assert!(out.holds(conv.images * conv.groups * conv.filters, conv.windows()), "{conv:?}");
+    assert!(out.holds(conv.images * conv.groups * conv.filters, conv.channel_step()), "{conv:?}");
+    assert!(!conv.is_plain() || conv.slices.is_one(), "{conv:?}");
     assert!(data.bias.is_none_or(|bias| bias.len() == conv.groups * conv.filters), "{conv:?}");
     assert!(data.addend.is_none_or(|addend| addend.len() == out_len), "{conv:?}");
     assert!(data.packed.is_none_or(|packed| fits(isa, conv, packed)), "{conv:?}");
@@ -118,16 +124,16 @@ fn compute_with(
 fn by_product(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
     let (m, n, k) = (conv.filters, conv.windows(), conv.depth());
     let operands = |number| {
-        let of = operands(conv, data, number);
+        let of = ConvRegion::new(conv, data, number);
         Operands {
             a: Matrix::dense(of.weights, m, k),
             b: OperandB::Matrix(Matrix::dense(of.x, k, n)),
-            finish: epilogue(conv, &of),
+            finish: of.epilogue(conv),
         }
     };
     let batch = GemmBatch {
         shape: conv.shape(),
-        count: conv.images * conv.groups,
+        count: conv.regions(),
         scale: Scale { alpha: 1.0, beta: 0.0 },
         operands: &operands,
     };
@@ -151,7 +157,7 @@ fn copy(x: &[f32], out: &mut [f32]) {
 fn by_rows(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>, site: &dyn Site) -> Result<()> {
     let (windows, depth, line) = (conv.windows(), conv.depth(), conv.line());
     let parts = conv.filters.div_ceil(CHANNELS);
-    let items = conv.images * conv.groups * parts;
+    let items = conv.regions() * parts;
     if items * windows == 0 {
         return Ok(());
     }
@@ -163,36 +169,42 @@ fn by_rows(isa: Isa, conv: &ConvShape, data: &Data<'_>, out: MatrixMut<'_, f32>,
             let (number, part) = (item / parts, item % parts);
             let count = (parts - part).min(claim.end() - item);
             let filters = part * CHANNELS..((part + count) * CHANNELS).min(conv.filters);
-            let of = operands(conv, data, number);
+            let of = ConvRegion::new(conv, data, number);
             // SAFETY: the slot's scratch memory, an engine's, whose floats are initialised, has a row of `line` for
             // each window, and is exclusive to this claim.
             let rows =
                 unsafe { std::slice::from_raw_parts_mut(site.scratch(claim.slot()).cast::<f32>(), windows * line) };
-            turned(conv, of.x, rows);
-            let at = out.data().wrapping_add((number * conv.filters + filters.start) * windows);
-            let to = Target { data: at, row: 1, column: windows, add: false };
+            turned(conv, &of, rows);
+            let step = conv.channel_step();
+            let at = out.data().wrapping_add(of.out + filters.start * step);
+            let to = Target { data: at, row: 1, column: step, add: false };
             // SAFETY: the patches and the weights have these sizes, and the rows of the output are claimed.
             unsafe {
                 let a = Matrix::new(rows.as_ptr(), windows, depth, line);
                 let b = Matrix::dense(of.weights, conv.filters, depth);
                 dots::products(isa, (windows, filters.len(), depth), a, b, filters.start, &to);
             }
-            // SAFETY: claimed rows of the output, which were written, and follow one another.
-            let out = unsafe { std::slice::from_raw_parts_mut(at, filters.len() * windows) };
-            if let Some(bias) = of.bias {
-                let bias = &bias[filters.clone()];
-                match windows {
-                    // Constant counts for the compiler.
-                    1 => add_to_each::<1>(out, bias),
-                    2 => add_to_each::<2>(out, bias),
-                    4 => add_to_each::<4>(out, bias),
-                    _ => out.chunks_exact_mut(windows).zip(bias).for_each(|(row, bias)| {
-                        row.iter_mut().for_each(|x| *x += bias);
-                    }),
+            // The channels of a slice among others are apart.
+            let together = if step == windows { filters.len() } else { 1 };
+            for first in filters.clone().step_by(together) {
+                let begin = (first - filters.start) * step;
+                // SAFETY: claimed rows of the output, which were written, and follow one another.
+                let out = unsafe { std::slice::from_raw_parts_mut(at.add(begin), together * windows) };
+                if let Some(bias) = of.bias {
+                    let bias = &bias[first..first + together];
+                    match windows {
+                        // Constant counts for the compiler.
+                        1 => add_to_each::<1>(out, bias),
+                        2 => add_to_each::<2>(out, bias),
+                        4 => add_to_each::<4>(out, bias),
+                        _ => out.chunks_exact_mut(windows).zip(bias).for_each(|(row, bias)| {
+                            row.iter_mut().for_each(|x| *x += bias);
+                        }),
+                    }
                 }
+                let addend = of.addend.map(|addend| &addend[first * step..][..together * windows]);
+                finish(isa, conv.activation, addend, out);
             }
-            let addend = of.addend.map(|addend| &addend[filters.start * windows..filters.end * windows]);
-            finish(isa, conv.activation, addend, out);
             item += count;
         }
         Ok(())
@@ -207,18 +219,24 @@ fn add_to_each<const COUNT: usize>(rows: &mut [f32], numbers: &[f32]) {
 }
 
 /// Patches with a row for each window.
-fn turned(conv: &ConvShape, x: &[f32], out: &mut [f32]) {
-    let (rows, columns, plane) = (&conv.rows, &conv.columns, conv.plane());
+fn turned(conv: &ConvShape, of: &ConvRegion<'_>, out: &mut [f32]) {
+    let (slices, rows, columns, plane) = (&conv.slices, &conv.rows, &conv.columns, conv.plane());
+    let (channels, taps) = (conv.channels / slices.taps, rows.taps * columns.taps);
+    let planes = || (0..slices.taps).map(|tap| (tap, slices.element(of.slice, tap)));
     for (window, out) in out.chunks_exact_mut(conv.line()).enumerate() {
         let (row, column) = (window / columns.output, window % columns.output);
-        if !rows.fills(row) || !columns.fills(column) {
+        if !slices.fills(of.slice) || !rows.fills(row) || !columns.fills(column) {
             out.fill(0.0);
         }
-        for tap in 0..rows.taps {
-            let Some(at) = rows.element(row, tap) else { continue };
-            // The same line of every channel.
-            let (x, out) = (&x[at * columns.input..], &mut out[tap * columns.taps..]);
-            lines(columns, column, conv.channels, (x, plane), (out, rows.taps * columns.taps));
+        for (in_depth, slice) in planes() {
+            let Some(slice) = slice else { continue };
+            for tap in 0..rows.taps {
+                let Some(at) = rows.element(row, tap) else { continue };
+                // The same line of every channel.
+                let x = &of.x[slice * plane + at * columns.input..];
+                let out = &mut out[in_depth * taps + tap * columns.taps..];
+                lines(columns, column, channels, (x, slices.input * plane), (out, slices.taps * taps));
+            }
         }
     }
 }

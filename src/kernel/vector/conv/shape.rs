@@ -34,9 +34,12 @@ const LONG: usize = 64;
 pub struct ConvShape {
     pub images: usize,
     pub groups: usize,
-    /// Input and output channels of a group.
+    /// Planes under a window, and output channels of a group. A channel of the input is one plane, or of a volume one
+    /// for each tap in depth.
     pub channels: usize,
     pub filters: usize,
+    /// The depth of volumes; `Axis::ONE` if windows of one element reach over rows and columns (`axis::folded`).
+    pub slices: Axis,
     pub rows: Axis,
     pub columns: Axis,
     pub activation: Activation,
@@ -109,9 +112,25 @@ impl ConvShape {
         }
     }
 
-    /// Windows of an image.
+    /// Windows of an image, or of a slice of a volume.
     pub fn windows(&self) -> usize {
-        self.rows.output * self.columns.output
+        // Open sizes are stood for by enormous ones.
+        self.rows.output.saturating_mul(self.columns.output)
+    }
+
+    /// Slices of the output of all images and groups: each is computed by itself, as an image is.
+    pub fn regions(&self) -> usize {
+        self.images * self.groups * self.slices.output
+    }
+
+    /// Elements from one output channel to the next.
+    pub fn channel_step(&self) -> usize {
+        self.slices.output * self.windows()
+    }
+
+    /// Elements of the input of an image and a group.
+    fn volume(&self) -> usize {
+        self.channels / self.slices.taps * self.slices.input * self.plane()
     }
 
     /// K: taps of a window, of all channels of a group.
@@ -125,16 +144,16 @@ impl ConvShape {
     }
 
     pub fn plane(&self) -> usize {
-        self.rows.input * self.columns.input
+        self.rows.input.saturating_mul(self.columns.input)
     }
 
     /// Elements of the input, the weights and the output.
     pub fn sizes(&self) -> [usize; 3] {
         let products = self.images * self.groups;
         [
-            products * self.channels * self.plane(),
+            products * self.volume(),
             self.groups * self.filters * self.depth(),
-            products * self.filters * self.windows(),
+            products * self.filters * self.channel_step(),
         ]
     }
 
@@ -152,29 +171,56 @@ impl ConvShape {
             ConvAlgorithm::Winograd => self.shape().cost_ns() * 5 / 8,
             _ => self.shape().cost_ns(),
         };
-        (self.images * self.groups) as u64 * product
+        self.regions() as u64 * product
     }
 }
 
-/// The image of product `number`, its weights, its bias and its addend: of one image and one group.
-pub fn operands<'a>(conv: &ConvShape, data: &Data<'a>, number: usize) -> Data<'a> {
-    let image = conv.channels * conv.plane();
-    let (group, filters, sums) = (number % conv.groups, conv.filters, conv.filters * conv.windows());
-    Data {
-        x: &data.x[number * image..][..image],
-        weights: &data.weights[group * filters * conv.depth()..][..filters * conv.depth()],
-        packed: data.packed,
-        bias: data.bias.map(|bias| &bias[group * filters..][..filters]),
-        addend: data.addend.map(|addend| &addend[number * sums..][..sums]),
-    }
+/// The operands of one slice of the output, of one image and one group.
+#[derive(Clone, Copy, Debug)]
+pub struct ConvRegion<'a> {
+    /// The image or volume, all channels of the group.
+    pub x: &'a [f32],
+    pub slice: usize,
+    pub weights: &'a [f32],
+    /// The number of the group.
+    pub group: usize,
+    pub bias: Option<&'a [f32]>,
+    /// The addend from the slice in the first channel on.
+    pub addend: Option<&'a [f32]>,
+    /// The first element of the output.
+    pub out: usize,
 }
 
-/// The end of a product whose rows are the filters, of one image and one group.
-pub fn epilogue<'a>(conv: &ConvShape, of: &Data<'a>) -> ProductEpilogue<'a> {
-    ProductEpilogue {
-        columns: None,
-        rows: of.bias,
-        addend: of.addend.map(|addend| Matrix::dense(addend, conv.filters, conv.windows())),
-        activation: conv.activation,
+impl<'a> ConvRegion<'a> {
+    pub fn new(conv: &ConvShape, data: &Data<'a>, number: usize) -> ConvRegion<'a> {
+        // A division takes as long as a small plane.
+        let (volume, slice) = match conv.slices.output {
+            1 => (number, 0),
+            slices => (number / slices, number % slices),
+        };
+        let (group, filters, size) = (volume % conv.groups, conv.filters, conv.volume());
+        let out = volume * filters * conv.channel_step() + slice * conv.windows();
+        let len = filters.saturating_sub(1) * conv.channel_step() + conv.windows();
+        ConvRegion {
+            x: &data.x[volume * size..][..size],
+            slice,
+            weights: &data.weights[group * filters * conv.depth()..][..filters * conv.depth()],
+            group,
+            bias: data.bias.map(|bias| &bias[group * filters..][..filters]),
+            addend: data.addend.map(|addend| &addend[out..][..len]),
+            out,
+        }
+    }
+
+    /// Plane `number` under a window; `None` if there are only zeros.
+    pub fn plane(&self, conv: &ConvShape, number: usize) -> Option<&'a [f32]> {
+        let plane = conv.plane();
+        Some(&self.x[conv.slices.plane(self.slice, number)? * plane..][..plane])
+    }
+
+    /// The end of a product whose rows are the filters.
+    pub fn epilogue(&self, conv: &ConvShape) -> ProductEpilogue<'a> {
+        let matrix = |addend| Matrix::apart(addend, conv.filters, conv.windows(), conv.channel_step());
+        ProductEpilogue { columns: None, rows: self.bias, addend: self.addend.map(matrix), activation: conv.activation }
     }
 }

@@ -14,7 +14,7 @@ use super::super::micro::{From, MicroKernels, MicroTile, RowsAhead, Scale, Strid
 use super::super::piece::evenly;
 use super::super::site::{MatrixMut, Site, check_scratch};
 use super::super::strip::{PieceRows, Strip};
-use super::shape::{ConvShape, Data, epilogue, operands};
+use super::shape::{ConvRegion, ConvShape, Data};
 use crate::base::Result;
 use crate::threadpool::{MAX_SLOTS, Span};
 use std::ops::Range;
@@ -38,7 +38,7 @@ impl ShiftedDivision {
     pub fn new(caches: &Caches, conv: &ConvShape) -> ShiftedDivision {
         let (down, across) = (conv.rows, conv.columns);
         let strip = Strip::of_piece(down, across, conv.channels, WINDOWS, caches.floats_of_l2(4));
-        let strips = conv.images * conv.groups * strip.pieces();
+        let strips = conv.regions() * strip.pieces();
         let parts = ENOUGH.div_ceil(strips.max(1)).min(conv.filters.div_ceil(FILTERS));
         ShiftedDivision { strip, filters: conv.filters.div_ceil(parts) }
     }
@@ -77,7 +77,7 @@ pub fn compute(
     let division = ShiftedDivision::new(caches, conv);
     let parts = conv.filters.div_ceil(division.filters);
     let pieces = division.strip.pieces();
-    let items = conv.images * conv.groups * pieces * parts;
+    let items = conv.regions() * pieces * parts;
     check_scratch(site, division.scratch_bytes(conv));
     let cost_ns = conv.cost_ns() as f32 / items as f32;
     let held = [const { HeldPanels::new() }; MAX_SLOTS];
@@ -98,14 +98,15 @@ pub fn compute(
             if rows.count == 0 {
                 continue;
             }
+            let of = ConvRegion::new(conv, data, number);
             let piece = ShiftedPiece {
                 micro: &micro,
                 conv,
                 layout: &division.strip,
-                of: operands(conv, data, number),
+                of,
                 rows,
                 columns,
-                out: out.data().wrapping_add(number * conv.filters * conv.windows()),
+                out: out.data().wrapping_add(of.out),
             };
             if !held[claim.slot()].replace(Some(region)) {
                 piece.fill(strip);
@@ -123,7 +124,7 @@ struct ShiftedPiece<'a> {
     micro: &'a MicroKernels,
     conv: &'a ConvShape,
     layout: &'a Strip,
-    of: Data<'a>,
+    of: ConvRegion<'a>,
     rows: PieceRows,
     columns: Range<usize>,
     /// The first channel of the group in the output.
@@ -132,9 +133,13 @@ struct ShiftedPiece<'a> {
 
 impl ShiftedPiece<'_> {
     fn fill(&self, strip: &mut [f32]) {
-        let plane = self.conv.plane();
-        for (plane, to) in self.of.x.chunks_exact(plane).zip(strip.chunks_mut(self.layout.channel())) {
-            self.layout.fill(self.micro.isa, plane, self.rows, self.columns.start, Some(0.0), to);
+        for (channel, to) in (0..self.conv.channels).zip(strip.chunks_mut(self.layout.channel())) {
+            match self.of.plane(self.conv, channel) {
+                Some(plane) => {
+                    self.layout.fill(self.micro.isa, plane, self.rows, self.columns.start, Some(0.0), to);
+                }
+                None => to.fill(0.0),
+            }
         }
     }
 
@@ -142,8 +147,8 @@ impl ShiftedPiece<'_> {
     /// The strip was filled for these windows, and nobody else writes these elements of the output.
     unsafe fn compute(&self, filters: Range<usize>, strip: &[f32], places: &[usize]) {
         let (conv, micro) = (self.conv, self.micro);
-        let (depth, windows) = (conv.depth(), conv.windows());
-        let finish = epilogue(conv, &self.of);
+        let (depth, step) = (conv.depth(), conv.channel_step());
+        let finish = self.of.epilogue(conv);
         let columns = self.columns.len();
         // Whole registers, if a row has one: the last panel begins earlier, and computes again what the one before did.
         let widest = micro.width.min(columns / micro.lanes * micro.lanes).max(micro.lanes);
@@ -160,7 +165,7 @@ impl ShiftedPiece<'_> {
             let under = &strip[row * self.layout.step()..];
             for of_tile in evenly(&filters, most_rows, 1) {
                 let weights = &self.of.weights[of_tile.start * depth..of_tile.end * depth];
-                let out = self.out.wrapping_add(of_tile.start * windows + window);
+                let out = self.out.wrapping_add(of_tile.start * step + window);
                 for panel in panels() {
                     let a = Strided { data: weights.as_ptr(), depth: 1, across: depth };
                     let tile = MicroTile {
@@ -172,7 +177,7 @@ impl ShiftedPiece<'_> {
                         b: Strided { data: under[panel.start..].as_ptr(), depth: 0, across: 1 },
                         from: From::Places(places.as_ptr()),
                         c: out.wrapping_add(panel.start),
-                        c_stride: windows,
+                        c_stride: step,
                         scale: Scale { alpha: 1.0, beta: 0.0 },
                         epilogue: finish.of_tile(of_tile.start, window + panel.start),
                     };
@@ -182,7 +187,7 @@ impl ShiftedPiece<'_> {
                 }
                 if finish.has_more() {
                     for filter in 0..of_tile.len() {
-                        let run = out.wrapping_add(filter * windows);
+                        let run = out.wrapping_add(filter * step);
                         // SAFETY: likewise; the elements were written.
                         let run = unsafe { std::slice::from_raw_parts_mut(run, columns) };
                         finish.activate(micro.isa, run);

@@ -24,24 +24,26 @@ fn axis(input: usize, taps: usize, stride: usize, dilation: usize, (before, afte
 
 /// The sums before addend and activation.
 fn reference(conv: &ConvShape, data: &Data<'_>) -> Vec<f64> {
+    let ConvShape { slices, rows, columns, filters, .. } = *conv;
+    let (channels, depth) = (conv.channels / slices.taps, conv.depth());
     let mut out = Vec::new();
     for number in 0..conv.images * conv.groups {
-        for filter in 0..conv.filters {
-            let filter = number % conv.groups * conv.filters + filter;
-            for (row, column) in (0..conv.rows.output).flat_map(|row| (0..conv.columns.output).map(move |c| (row, c))) {
-                let mut sum = data.bias.map_or(0.0, |bias| f64::from(bias[filter]));
-                for k in 0..conv.depth() {
-                    let (channel, rest) =
-                        (k / (conv.rows.taps * conv.columns.taps), k % (conv.rows.taps * conv.columns.taps));
-                    let y = conv.rows.element(row, rest / conv.columns.taps);
-                    let x = conv.columns.element(column, rest % conv.columns.taps);
-                    if let (Some(y), Some(x)) = (y, x) {
-                        let at = (number * conv.channels + channel) * conv.plane() + y * conv.columns.input + x;
-                        sum += f64::from(data.x[at]) * f64::from(data.weights[filter * conv.depth() + k]);
-                    }
+        for at in 0..filters * slices.output * rows.output * columns.output {
+            let (column, row) = (at % columns.output, at / columns.output % rows.output);
+            let (slice, filter) = (at / conv.windows() % slices.output, at / conv.channel_step());
+            let filter = number % conv.groups * filters + filter;
+            let mut sum = data.bias.map_or(0.0, |bias| f64::from(bias[filter]));
+            for k in 0..depth {
+                let (across, down) = (k % columns.taps, k / columns.taps % rows.taps);
+                let (plane, channel) = (k / (columns.taps * rows.taps) % slices.taps, k / (depth / channels));
+                let places = (slices.element(slice, plane), rows.element(row, down), columns.element(column, across));
+                if let (Some(z), Some(y), Some(x)) = places {
+                    let line = ((number * channels + channel) * slices.input + z) * rows.input + y;
+                    let x = data.x[line * columns.input + x];
+                    sum += f64::from(x) * f64::from(data.weights[filter * depth + k]);
                 }
-                out.push(sum);
             }
+            out.push(sum);
         }
     }
     out
@@ -90,7 +92,7 @@ fn check(conv: &ConvShape, way: ConvAlgorithm) {
                 let mut got = vec![f32::NAN; out];
                 let call = StandaloneCall::new(None, conv.cost_ns(), scratch_bytes_on(isa, caches, conv)).unwrap();
                 let rows = conv.images * conv.groups * conv.filters;
-                compute_with((isa, caches), conv, data, MatrixMut::dense(&mut got, rows, conv.windows()), &call)
+                compute_with((isa, caches), conv, data, MatrixMut::dense(&mut got, rows, conv.channel_step()), &call)
                     .unwrap();
                 got
             };
@@ -106,7 +108,7 @@ fn check(conv: &ConvShape, way: ConvAlgorithm) {
             ] {
                 let mut got = vec![f32::NAN; out];
                 let cutter = Cutter::new(seed, scratch_bytes_on(isa, caches, conv));
-                let to = MatrixMut::dense(&mut got, conv.images * conv.groups * conv.filters, conv.windows());
+                let to = MatrixMut::dense(&mut got, conv.images * conv.groups * conv.filters, conv.channel_step());
                 compute_with((isa, caches), conv, &Data { packed, ..data }, to, &cutter).unwrap();
                 cutter.check_guards();
                 assert_eq!(bits(&got), bits(&whole), "{isa:?} {way:?} {conv:?}: pieces by seed {seed}");
@@ -171,8 +173,16 @@ fn directly() {
                 continue;
             }
             for (channels, filters) in [(3, 9), (1, 16), (2, 53)] {
-                let conv =
-                    ConvShape { images: 2, groups: 2, channels, filters, rows, columns, activation: Activation::RELU };
+                let conv = ConvShape {
+                    images: 2,
+                    groups: 2,
+                    channels,
+                    filters,
+                    slices: Axis::ONE,
+                    rows,
+                    columns,
+                    activation: Activation::RELU,
+                };
                 check(&conv, ConvAlgorithm::Direct);
             }
         }
@@ -197,7 +207,10 @@ fn by_winograd() {
                 continue;
             }
             let activation = Activation::RELU;
-            check(&ConvShape { images, groups, channels, filters, rows, columns, activation }, ConvAlgorithm::Winograd);
+            check(
+                &ConvShape { images, groups, channels, filters, slices: Axis::ONE, rows, columns, activation },
+                ConvAlgorithm::Winograd,
+            );
         }
     }
 }
@@ -211,6 +224,7 @@ fn directly_in_several_pieces() {
         groups: 1,
         channels: 180,
         filters: 150,
+        slices: Axis::ONE,
         rows: axis(20, 3, 1, 1, (1, 1)),
         columns: axis(21, 3, 1, 1, (1, 1)),
         activation,
@@ -255,8 +269,16 @@ fn with_shifted_rows() {
     }) {
         for rows in [axis(8, 3, 2, 1, (1, 0)), axis(5, 2, 1, 1, (0, 0)), axis(9, 3, 1, 4, (4, 4)), Axis::ONE] {
             for (channels, filters) in [(3, 9), (1, 16), (2, 29)] {
-                let conv =
-                    ConvShape { images: 2, groups: 2, channels, filters, rows, columns, activation: Activation::RELU };
+                let conv = ConvShape {
+                    images: 2,
+                    groups: 2,
+                    channels,
+                    filters,
+                    slices: Axis::ONE,
+                    rows,
+                    columns,
+                    activation: Activation::RELU,
+                };
                 check(&conv, ConvAlgorithm::Shifted);
             }
         }
@@ -267,6 +289,7 @@ fn with_shifted_rows() {
         groups: 1,
         channels: 2,
         filters: 33,
+        slices: Axis::ONE,
         rows: axis(30, 3, 2, 1, (1, 1)),
         columns: axis(1201, 5, 2, 1, (2, 2)),
         activation: Activation::NONE,
@@ -280,7 +303,16 @@ fn patches_in_rows() {
     for columns in axes(9).into_iter().filter(|axis| axis.output <= 4) {
         let rows = axis(4, 3, 1, 1, (0, 1));
         check(
-            &ConvShape { images: 2, groups: 2, channels: 3, filters: 37, rows, columns, activation: Activation::RELU },
+            &ConvShape {
+                images: 2,
+                groups: 2,
+                channels: 3,
+                filters: 37,
+                slices: Axis::ONE,
+                rows,
+                columns,
+                activation: Activation::RELU,
+            },
             ConvAlgorithm::Rows,
         );
     }
@@ -291,6 +323,7 @@ fn patches_in_rows() {
         groups: 1,
         channels: 1,
         filters: 258,
+        slices: Axis::ONE,
         rows: Axis::ONE,
         columns,
         activation: Activation::NONE,
@@ -308,8 +341,16 @@ fn with_few_filters() {
                 axis(11, 5, 1, 2, (4, 4)),
                 axis(9, 3, 1, 7, (7, 7)),
             ] {
-                let conv =
-                    ConvShape { images: 2, groups: 3, channels, filters, rows, columns, activation: Activation::RELU };
+                let conv = ConvShape {
+                    images: 2,
+                    groups: 3,
+                    channels,
+                    filters,
+                    slices: Axis::ONE,
+                    rows,
+                    columns,
+                    activation: Activation::RELU,
+                };
                 if conv.windows() > 12 {
                     check(&conv, ConvAlgorithm::Few);
                 }
@@ -319,7 +360,16 @@ fn with_few_filters() {
     // A long signal.
     let columns = axis(10_000, 3, 1, 4, (4, 4));
     let activation = Activation::NONE;
-    let signal = ConvShape { images: 1, groups: 2, channels: 5, filters: 3, rows: Axis::ONE, columns, activation };
+    let signal = ConvShape {
+        images: 1,
+        groups: 2,
+        channels: 5,
+        filters: 3,
+        slices: Axis::ONE,
+        rows: Axis::ONE,
+        columns,
+        activation,
+    };
     check(&signal, ConvAlgorithm::Few);
 }
 
@@ -339,6 +389,7 @@ fn depthwise_in_place() {
                     groups,
                     channels,
                     filters,
+                    slices: Axis::ONE,
                     rows: axis(height, taps, stride, 1, padding),
                     columns: axis(width, taps, stride, 1, padding),
                     activation: Activation::RELU,
@@ -364,7 +415,7 @@ fn depthwise_in_place_with_taps_apart() {
                 let (rows, columns) = (axis(height, dilations.0), axis(width, dilations.1));
                 let activation = Activation::RELU;
                 check(
-                    &ConvShape { images, groups, channels: 1, filters, rows, columns, activation },
+                    &ConvShape { images, groups, channels: 1, filters, slices: Axis::ONE, rows, columns, activation },
                     ConvAlgorithm::Few,
                 );
             }
@@ -391,7 +442,8 @@ fn depthwise_over_rows_that_windows_share() {
             };
             let (rows, columns, activation) = (axis(height, down), axis(width, across), Activation::RELU);
             for (channels, filters) in [(1, 1), (2, 2)] {
-                let conv = ConvShape { images: 1, groups: 2, channels, filters, rows, columns, activation };
+                let conv =
+                    ConvShape { images: 1, groups: 2, channels, filters, slices: Axis::ONE, rows, columns, activation };
                 check(&conv, ConvAlgorithm::Few);
             }
         }
@@ -414,7 +466,8 @@ fn depthwise_with_weights_that_are_not_finite() {
     ] {
         let axis = |input| axis(input, taps, stride, dilation, (taps / 2 * dilation, taps / 2 * dilation));
         let (rows, columns, activation) = (axis(9), axis(width), Activation::NONE);
-        let conv = ConvShape { images: 1, groups: 2, channels: 1, filters: 1, rows, columns, activation };
+        let conv =
+            ConvShape { images: 1, groups: 2, channels: 1, filters: 1, slices: Axis::ONE, rows, columns, activation };
         assert_eq!(conv.way(), ConvAlgorithm::Few);
         let [x, weights, out] = conv.sizes();
         let (x, finite) = (noise(x, 1), noise(weights, 2));
@@ -435,6 +488,42 @@ fn depthwise_with_weights_that_are_not_finite() {
                 assert_eq!(got.is_nan(), group == 0 && is_padding, "{isa:?} {conv:?}: tap {tap}, {i}: {got}");
                 assert_eq!(got.is_infinite(), group == 0 && !is_padding, "{isa:?} {conv:?}: tap {tap}, {i}: {got}");
             }
+        }
+    }
+}
+
+/// Every algorithm over the slices of a volume, which reach beyond its ends, lie apart, or are mirrored.
+#[test]
+fn of_volumes() {
+    use ConvAlgorithm::*;
+    let mirrored = |axis: Axis| Axis { edge: EdgeMode::Reflect, ..axis };
+    for slices in [
+        axis(4, 3, 1, 1, (1, 1)),
+        axis(5, 3, 2, 1, (1, 0)),
+        axis(6, 2, 1, 3, (2, 3)),
+        axis(5, 1, 2, 1, (0, 0)),
+        axis(2, 1, 1, 1, (1, 1)),
+        axis(3, 3, 1, 1, (0, 0)),
+        mirrored(axis(4, 3, 1, 1, (2, 1))),
+    ] {
+        for (way, groups, channels, filters, rows, columns) in [
+            (Direct, 2, 3, 17, axis(9, 3, 1, 1, (1, 1)), axis(8, 3, 2, 1, (1, 0))),
+            (Direct, 1, 5, 12, axis(9, 1, 2, 1, (0, 0)), axis(14, 1, 2, 1, (0, 0))),
+            (Shifted, 1, 2, 11, axis(4, 3, 1, 1, (1, 1)), axis(50, 3, 1, 1, (1, 1))),
+            (Winograd, 1, 32, 33, axis(9, 3, 1, 1, (1, 1)), axis(11, 3, 1, 1, (0, 2))),
+            (Rows, 2, 4, 9, axis(3, 3, 1, 1, (1, 1)), axis(4, 2, 1, 1, (0, 1))),
+            (Few, 3, 1, 1, axis(9, 3, 1, 1, (1, 1)), axis(14, 3, 1, 1, (1, 1))),
+            (Few, 3, 1, 1, axis(13, 3, 2, 1, (1, 1)), axis(33, 3, 2, 1, (1, 1))),
+            (Few, 2, 1, 2, axis(13, 5, 1, 1, (2, 2)), axis(18, 5, 1, 1, (2, 2))),
+            (Few, 2, 2, 3, axis(9, 3, 1, 1, (1, 1)), axis(40, 3, 1, 1, (1, 1))),
+            (Few, 2, 1, 1, axis(9, 7, 1, 1, (3, 3)), axis(19, 4, 3, 1, (1, 2))),
+        ] {
+            let [rows, columns] = match slices.edge {
+                EdgeMode::Zero => [rows, columns],
+                EdgeMode::Reflect => [mirrored(rows), mirrored(columns)],
+            };
+            let (channels, activation) = (channels * slices.taps, Activation::RELU);
+            check(&ConvShape { images: 2, groups, channels, filters, slices, rows, columns, activation }, way);
         }
     }
 }

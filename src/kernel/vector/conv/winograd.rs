@@ -28,7 +28,7 @@ use super::super::strip::{PieceRows, Strip};
 use super::super::window::Axis;
 use super::filters::{self, PackedFilters};
 use super::output::OutputRegion;
-use super::shape::{ConvShape, Data, operands};
+use super::shape::{ConvRegion, ConvShape, Data};
 use super::tile::{FilterRegisters, NextWeights, Tile};
 use super::transform::{
     BEHIND, BEHIND_ROWS, OutputOfPiece, PLACES, TAPS, TileGroups, TilesOfChannel, transform_weights,
@@ -94,10 +94,10 @@ impl WinogradDivision {
         let down = Axis { output: height, taps: 4, stride: 2, ..conv.rows };
         let across = Axis { output: 2 * width + 2, taps: 1, ..conv.columns };
         let strip = Strip::new(down, across, rows, 2 * columns + 2);
-        let pieces = height.div_ceil(rows) * width.div_ceil(columns) * conv.images * conv.groups;
+        let pieces = height.div_ceil(rows) * width.div_ceil(columns) * conv.regions();
         let parts = ENOUGH.div_ceil(pieces.max(1)).min(conv.filters.div_ceil(FILTERS));
         let filters = conv.filters.div_ceil(parts).next_multiple_of(registers.lanes);
-        let enough = height.div_ceil(ENOUGH.div_ceil((conv.images * conv.groups).max(1)));
+        let enough = height.div_ceil(ENOUGH.div_ceil(conv.regions().max(1)));
         let unit = if parts == 1 { enough.max(FEW_TILES / 2 / columns).clamp(1, rows) } else { rows };
         let (blocks, at_once) = registers.tile(rows * columns, filters / registers.lanes);
         let at_once_filters = blocks * registers.lanes;
@@ -167,7 +167,7 @@ pub fn compute(
     let division = WinogradDivision::new(isa, caches, conv);
     let (down, across) = (division.height.div_ceil(division.unit), division.width.div_ceil(division.columns));
     let parts = conv.filters.div_ceil(division.filters);
-    let items = conv.images * conv.groups * down * across * parts;
+    let items = conv.regions() * down * across * parts;
     // Items of a piece: the last one of an image may be smaller.
     let most = if division.rows == division.height { down } else { division.rows / division.unit };
     check_scratch(site, division.scratch_bytes(isa, conv));
@@ -188,15 +188,16 @@ pub fn compute(
                 _ => ((parts - part).min(left), 1),
             };
             let (row, column) = (unit * division.unit, column * division.columns);
+            let of = ConvRegion::new(conv, data, number);
             let piece = WinogradPiece {
                 isa,
                 conv,
                 division: &division,
-                of: operands(conv, data, number),
-                packed: data.packed.map(|packed| (packed, number % conv.groups)),
+                of,
+                packed: data.packed.map(|packed| (packed, of.group)),
                 rows: row..(row + units * division.unit).min(division.height),
                 columns: column..(column + division.columns).min(division.width),
-                out: out.data().wrapping_add(number * conv.filters * conv.windows()),
+                out: out.data().wrapping_add(of.out),
             };
             if !held[claim.slot()].replace(Some(region)) {
                 piece.transform(&mut scratch);
@@ -249,7 +250,7 @@ struct WinogradPiece<'a> {
     isa: Isa,
     conv: &'a ConvShape,
     division: &'a WinogradDivision,
-    of: Data<'a>,
+    of: ConvRegion<'a>,
     /// Transformed weights, and the group's number in them.
     packed: Option<(&'a PackedFilters, usize)>,
     rows: Range<usize>,
@@ -282,9 +283,11 @@ impl WinogradPiece<'_> {
     fn transform(&self, scratch: &mut WinogradScratch<'_>) {
         let (conv, layout) = (self.conv, &self.division.strip);
         for channel in 0..conv.channels {
-            let plane = &self.of.x[channel * conv.plane()..][..conv.plane()];
             let rows = PieceRows::run(self.rows.clone());
-            layout.fill(self.isa, plane, rows, 2 * self.columns.start, Some(0.0), scratch.strip);
+            match self.of.plane(conv, channel) {
+                Some(plane) => layout.fill(self.isa, plane, rows, 2 * self.columns.start, Some(0.0), scratch.strip),
+                None => scratch.strip.fill(0.0),
+            }
             let tiles = TilesOfChannel {
                 x: scratch.strip.as_ptr(),
                 row: layout.step() / 2,
@@ -414,8 +417,8 @@ impl WinogradPiece<'_> {
             activation::apply(conv.activation, self.isa, windows);
         }
         let region = OutputRegion {
-            data: self.out.wrapping_add(filters.start * conv.windows()),
-            plane: conv.windows(),
+            data: self.out.wrapping_add(filters.start * conv.channel_step()),
+            plane: conv.channel_step(),
             line: conv.columns.output,
             rows: PieceRows::run(rows),
             columns,
@@ -424,7 +427,7 @@ impl WinogradPiece<'_> {
         unsafe {
             region.store(self.isa, windows, blocks * lanes, count);
             if let Some(addend) = self.of.addend {
-                region.finish(self.isa, &addend[filters.start * conv.windows()..], conv.activation, count);
+                region.finish(self.isa, &addend[filters.start * conv.channel_step()..], conv.activation, count);
             }
         }
     }

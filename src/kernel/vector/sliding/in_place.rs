@@ -82,8 +82,9 @@ pub struct ImageWindows<'a> {
     /// Floats of a channel of an image.
     pub plane: usize,
     pub channels: usize,
-    /// Planes over each image.
+    /// Planes over each image, of as many slices as the depth of windows says.
     pub planes: usize,
+    pub slices: &'a Axis,
     pub down: &'a Axis,
     pub across: &'a Axis,
     /// Those of the planes.
@@ -357,19 +358,26 @@ impl ImageWindows<'_> {
 
     #[inline(always)]
     fn of_plane(&self, plane: usize, rows: &SharedRows) -> WindowPlane {
-        let image = if self.planes == 1 { plane } else { plane / self.planes };
-        let (weights, first) = self.filters.of(plane);
+        let (number, slice) = match self.slices.output {
+            1 => (plane, 0),
+            slices => (plane / slices, plane % slices),
+        };
+        let image = if self.planes == 1 { number } else { number / self.planes };
+        let (weights, first) = self.filters.of(number);
+        let volume = self.channels / self.slices.taps * self.slices.input * self.plane;
+        // The only plane of a window; without one it has no rows.
+        let only = if self.channels == 1 { self.slices.plane(slice, 0) } else { Some(0) };
         WindowPlane {
             lines: Lines {
-                x: self.x[image * self.channels * self.plane..][..self.channels * self.plane]
-                    .as_ptr()
-                    .wrapping_add(rows.x),
+                x: self.x[image * volume..][..volume].as_ptr().wrapping_add(only.unwrap_or(0) * self.plane + rows.x),
                 before: rows.before,
-                count: rows.lines,
+                count: if only.is_some() { rows.lines } else { 0 },
                 pitch: rows.pitch,
             },
             plane: self.plane,
             channels: self.channels,
+            slices: *self.slices,
+            slice,
             weights: weights.as_ptr(),
             first,
             divisors: self.divisors,

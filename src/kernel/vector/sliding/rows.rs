@@ -3,6 +3,7 @@
 use super::combine::{Combine, within};
 use super::source::{Lines, WindowSource};
 use crate::kernel::vector::lanes::Vector;
+use crate::kernel::vector::window::Axis;
 use std::ops::Range;
 
 /// Rows of windows of a tile over several channels, which share the rows of elements under them.
@@ -12,10 +13,13 @@ const FEW_TAPS: usize = 5;
 
 /// One plane of the output.
 pub struct WindowPlane {
-    /// The rows of its first channel, and the floats from one channel to the next.
+    /// The rows of the first plane of its image, and the floats from one plane to the next.
     pub lines: Lines,
     pub plane: usize,
+    /// Planes under a window, the depth of windows, and the slice of the output.
     pub channels: usize,
+    pub slices: Axis,
+    pub slice: usize,
     /// For each channel and tap, if the combination wants it.
     pub weights: *const f32,
     /// The value of a window without elements.
@@ -229,7 +233,12 @@ impl WindowPlane {
             unsafe {
                 let mut sums = [V::splat(self.first); ROWS];
                 let (mut lines, mut weights) = (self.lines, self.weights);
-                for _ in 0..self.channels {
+                for channel in 0..self.channels {
+                    let Some(plane) = self.slices.plane(self.slice, channel) else {
+                        weights = weights.wrapping_add(TAPS * TAPS);
+                        continue;
+                    };
+                    lines.x = self.lines.x.wrapping_add(plane * self.plane);
                     for down in 0..TAPS {
                         for (i, sum) in sums.iter_mut().enumerate() {
                             let Some(line) = lines.at((row + i) * STRIDE + down) else { continue };
@@ -239,7 +248,6 @@ impl WindowPlane {
                         }
                         weights = weights.wrapping_add(TAPS);
                     }
-                    lines.x = lines.x.wrapping_add(self.plane);
                 }
                 for (i, sum) in sums.into_iter().enumerate() {
                     self.store::<V, C>(sum, row + i, at, at.column);
