@@ -34,6 +34,7 @@ static verdict solve_softmax(problem *p) {
     int axis = axis_of(desc->axis, &x->desc);
     if (axis < 0) return REFUSED;
     array *out = add_output(p, x->desc);
+    p->in_place = true;
     size_t outer, len, inner;
     split(&x->desc, axis, &outer, &len, &inner);
     for (size_t r = 0; r < outer * inner && out->n > 0; r++) {
@@ -260,6 +261,7 @@ static verdict solve_norm(problem *p) {
         if (!same_shape(&p->in[i].desc, i < first ? &channels : &affine)) return REFUSED;
     }
     array *out = add_output(p, x->desc);
+    p->in_place = true;
     size_t row = len * inner / (group ? desc->groups : 1);
     for (size_t i = 0; i < out->n; i++) {
         size_t channel = i / inner % len;
@@ -305,6 +307,7 @@ static verdict solve_cumsum(problem *p) {
     int axis = axis_of(desc->axis, &x->desc);
     if ((!is_float(x->desc.dtype) && x->desc.dtype != WEIR_S32 && x->desc.dtype != WEIR_S64) || axis < 0) return REFUSED;
     array *out = add_output(p, x->desc);
+    p->in_place = true;
     size_t outer, len, inner;
     split(&x->desc, axis, &outer, &len, &inner);
     for (size_t r = 0; r < outer * inner && out->n > 0; r++) {

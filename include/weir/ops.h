@@ -1174,7 +1174,8 @@ typedef enum weir_topk_flags {
 
 /**
  * Softmax along one axis: exp(x - max) / sum; or its logarithm. f32, f16 and bf16, computed in f32. Input: x. Output:
- * as x. A row whose greatest element is an infinity or that holds a NaN becomes NaN.
+ * as x, in the same memory or in other memory. A row whose greatest element is an infinity or that holds a NaN becomes
+ * NaN.
  */
 typedef struct weir_softmax_desc {
   /** sizeof(weir_softmax_desc) of the caller's header. */
@@ -1223,8 +1224,8 @@ typedef uint32_t weir_norm_op;
  * by their number.
  *
  * Inputs: x, f32, f16 or bf16; for WEIR_NORM_BATCH mean and variance, f32; with WEIR_NORM_SCALE scale; with
- * WEIR_NORM_SHIFT shift: f32, or both of the type of x. Output: as x. All types are computed in f32 or wider, and
- * rounded once.
+ * WEIR_NORM_SHIFT shift: f32, or both of the type of x. Output: as x, in the same memory or in other
+ * memory; no other input may share it. All types are computed in f32 or wider, and rounded once.
  */
 typedef struct weir_norm_desc {
   /** sizeof(weir_norm_desc) of the caller's header. */
@@ -1268,7 +1269,7 @@ typedef struct weir_lrn_desc {
 
 /**
  * Cumulative sum: each element is the sum of those of x up to its place along one axis. Input: x, f32, f16, bf16,
- * s32 or s64. Output: as x. Floats are added in f64, in the order of the axis, and each sum is rounded to f32, and
+ * s32 or s64. Output: as x, in the same memory or in other memory. Floats are added in f64, in the order of the axis, and each sum is rounded to f32, and
  * from there to f16 or bf16; s32 and s64 wrap around.
  */
 typedef struct weir_cumsum_desc {

@@ -220,9 +220,11 @@ fn check(stream: &Stream, kernel: &BoundKernel, inputs: &[&Tensor], outputs: &[&
             stream.queue().name()
         )));
     }
-    if !kernel.kernel().in_place() {
+    let may_share = |i: usize| kernel.kernel().in_place() && kernel.kernel().in_place_of(i);
+    if !(0..inputs.len()).all(may_share) {
         let place = |tensor: &Tensor| TensorRange::host(tensor.data(), tensor.bytes());
-        check_apart(inputs.len(), |i| place(inputs[i]), outputs.len(), |o| place(outputs[o]))?;
+        let to_read = |i: usize| if may_share(i) { TensorRange::NOWHERE } else { place(inputs[i]) };
+        check_apart(inputs.len(), to_read, outputs.len(), |o| place(outputs[o]))?;
     }
     Ok(ScratchNeeds { bytes, slots: scratch_slots(stream.pool()) })
 }

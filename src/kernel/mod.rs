@@ -73,6 +73,11 @@ pub trait Kernel: Send + Sync {
         false
     }
 
+    /// Whether it may share memory with this one. That is asked of kernels that are in place.
+    fn in_place_of(&self, _input: usize) -> bool {
+        true
+    }
+
     /// The relation between its two inputs, if it is an elementwise comparison and nothing else: a loop may then
     /// compare them itself.
     fn comparison(&self) -> Option<Relation> {

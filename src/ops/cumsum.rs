@@ -13,7 +13,7 @@ use crate::base::{Desc, Result, dtype};
 use std::mem::offset_of;
 
 /// Cumulative sum: each element is the sum of those of x up to its place along one axis. Input: x, f32, f16, bf16,
-/// s32 or s64. Output: as x. Floats are added in f64, in the order of the axis, and each sum is rounded to f32, and
+/// s32 or s64. Output: as x, in the same memory or in other memory. Floats are added in f64, in the order of the axis, and each sum is rounded to f32, and
 /// from there to f16 or bf16; s32 and s64 wrap around.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

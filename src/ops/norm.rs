@@ -35,8 +35,8 @@ pub enum weir_norm_op_value {
 /// by their number.
 ///
 /// Inputs: x, f32, f16 or bf16; for WEIR_NORM_BATCH mean and variance, f32; with WEIR_NORM_SCALE scale; with
-/// WEIR_NORM_SHIFT shift: f32, or both of the type of x. Output: as x. All types are computed in f32 or wider, and
-/// rounded once.
+/// WEIR_NORM_SHIFT shift: f32, or both of the type of x. Output: as x, in the same memory or in other
+/// memory; no other input may share it. All types are computed in f32 or wider, and rounded once.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_norm_desc {

@@ -11,7 +11,8 @@ use super::signature;
 use crate::base::{Desc, Result};
 
 /// Softmax along one axis: exp(x - max) / sum; or its logarithm. f32, f16 and bf16, computed in f32. Input: x. Output:
-/// as x. A row whose greatest element is an infinity or that holds a NaN becomes NaN.
+/// as x, in the same memory or in other memory. A row whose greatest element is an infinity or that holds a NaN becomes
+/// NaN.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_softmax_desc {

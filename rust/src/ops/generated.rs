@@ -900,7 +900,8 @@ impl Create for Quantize {
 }
 
 /// Softmax along one axis: exp(x - max) / sum; or its logarithm. f32, f16 and bf16, computed in f32. Input: x. Output:
-/// as x. A row whose greatest element is an infinity or that holds a NaN becomes NaN.
+/// as x, in the same memory or in other memory. A row whose greatest element is an infinity or that holds a NaN becomes
+/// NaN.
 #[derive(Clone, Debug)]
 pub struct Softmax {
     /// The axis; negative counts from the end, -1 = last.
@@ -998,8 +999,8 @@ impl Create for Reduce<'_> {
 /// by their number.
 ///
 /// Inputs: x, f32, f16 or bf16; for [`NormOp::Batch`] mean and variance, f32; with [`scale`](Norm::scale) scale; with
-/// [`shift`](Norm::shift) shift: f32, or both of the type of x. Output: as x. All types are computed in f32 or wider,
-/// and rounded once.
+/// [`shift`](Norm::shift) shift: f32, or both of the type of x. Output: as x, in the same memory or in other memory; no
+/// other input may share it. All types are computed in f32 or wider, and rounded once.
 #[derive(Clone, Debug)]
 pub struct Norm {
     /// The result is multiplied with an input.
@@ -1087,8 +1088,8 @@ impl Create for Lrn {
 }
 
 /// Cumulative sum: each element is the sum of those of x up to its place along one axis. Input: x, f32, f16, bf16, i32
-/// or i64. Output: as x. Floats are added in f64, in the order of the axis, and each sum is rounded to f32, and from
-/// there to f16 or bf16; i32 and i64 wrap around.
+/// or i64. Output: as x, in the same memory or in other memory. Floats are added in f64, in the order of the axis, and
+/// each sum is rounded to f32, and from there to f16 or bf16; i32 and i64 wrap around.
 #[derive(Clone, Debug)]
 pub struct Cumsum {
     /// The axis; negative counts from the end, -1 = last.

@@ -270,7 +270,9 @@ impl Contents {
     /// Whether a kernel may write an output over its own inputs, of which `is_there` says which lie there.
     pub fn may_write_over(&self, (node, output): Value, is_there: impl Fn(&Value) -> bool) -> bool {
         let NodeBody::Kernel { kernel, inputs, .. } = &self.nodes[node].body else { return false };
-        kernel.kernel().in_place()
+        let kernel = kernel.kernel();
+        kernel.in_place()
+            && inputs.iter().enumerate().all(|(i, value)| !is_there(value) || kernel.in_place_of(i))
             && match self.forwarding.get(&(node, output)) {
                 None | Some(Forwarding::ByLastUse) => output == 0,
                 Some(Forwarding::Never) => false,

@@ -183,11 +183,12 @@ impl<'a> Fusing<'a> {
 
     /// Whether a node begins with a kernel that is not elementwise.
     fn is_product(&self, index: usize) -> bool {
-        let first = self.fused.get(&index).map(|part| part.first);
-        match &self.graph.nodes[index].body {
-            NodeBody::Kernel { kernel, .. } => !first.unwrap_or(kernel).kernel().in_place(),
-            _ => false,
-        }
+        let NodeBody::Kernel { kernel, inputs, .. } = &self.graph.nodes[index].body else { return false };
+        let (first, inputs) = self.fused.get(&index).map_or((kernel, inputs), |part| (&part.first, &part.inputs));
+        let first = first.kernel();
+        let descs: Vec<Desc> =
+            inputs.iter().take(first.num_inputs()).map(|&value| *self.verified.desc(value)).collect();
+        first.as_epilogue(&descs, 0).is_none()
     }
 
     fn name(&self, index: usize) -> String {

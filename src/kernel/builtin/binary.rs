@@ -138,7 +138,7 @@ impl BuiltinOperation for Builtin<Binary> {
         ((all as f32 * NS_PER_FLOAT * binary::slowness(self.op, &inputs[0])) as u64).max(LEAST_NS)
     }
 
-    fn in_place(&self) -> bool {
+    fn in_place_of(&self, _: usize) -> bool {
         !self.op.compares()
     }
 

@@ -8,7 +8,7 @@
 use super::{GRAIN, LEAST_NS, NS_PER_FLOAT, elements, input};
 use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::vector::binary::{self, Operand};
-use crate::kernel::vector::elements::ElementPair;
+use crate::kernel::vector::elements::{ElementPair, Pairs};
 use crate::kernel::vector::eltwise::{apply, element_ns};
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::{EpilogueStep, Kernel, KernelContext, OtherShape, Outputs};
@@ -118,6 +118,14 @@ impl Kernel for Chain {
         ((elements(&inputs[0]) as f32 * (NS_PER_FLOAT + self.element_ns())) as u64).max(LEAST_NS)
     }
 
+    fn in_place(&self) -> bool {
+        true
+    }
+
+    fn in_place_of(&self, input: usize) -> bool {
+        input == 0
+    }
+
     fn is_pure(&self) -> bool {
         true
     }
@@ -127,18 +135,14 @@ impl Kernel for Chain {
     }
 
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
-        let (x, items) = (input(context, 0), elements(outputs.desc(0)));
-        if x.len() != items {
-            return Err(Error::internal(format!("{} elements for {items}", x.len())));
+        let (count, items) = (elements(context.inputs()[0].desc()), elements(outputs.desc(0)));
+        if count != items {
+            return Err(Error::internal(format!("{count} elements for {items}")));
         }
         let cost_ns = NS_PER_FLOAT + self.element_ns();
         let span = Span { items, cost_ns, grain: GRAIN, ..Span::default() };
-        context.parallel_into(&span, outputs.only().shards::<f32>(1), |run, claim| {
-            for (number, block) in run.chunks_mut(BLOCK).enumerate() {
-                let begin = claim.begin() + number * BLOCK;
-                block.copy_from_slice(&x[begin..begin + block.len()]);
-                self.apply(context, begin, block);
-            }
+        context.parallel_into(&span, Pairs::<f32, f32>::of(context, outputs)?, |mut some, claim| {
+            some.for_chunks(BLOCK, |at, mut block| self.apply(context, claim.begin() + at, block.copied()));
             Ok(())
         })
     }

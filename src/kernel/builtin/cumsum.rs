@@ -4,6 +4,7 @@
 use super::{Builtin, BuiltinOperation, LEAST_NS, axis, elements};
 use crate::base::{Desc, Result, dtype};
 use crate::kernel::vector::convert::Stored;
+use crate::kernel::vector::elements::Pairs;
 use crate::kernel::{KernelContext, Outputs};
 use crate::memory::{Bf16, Element, F16};
 use crate::ops::Cumsum;
@@ -23,30 +24,34 @@ impl Builtin<Cumsum> {
         add: impl Fn(S, T) -> S + Sync,
         store: impl Fn(S) -> T + Sync,
     ) -> Result<()> {
-        let (x, output) = (context.input(0), outputs.only());
-        let columns = axis::split(self.axis, x.desc())?;
+        let x = context.inputs()[0].desc();
+        let columns = axis::split(self.axis, x)?;
         let (len, inner) = (columns.len, columns.inner);
-        if elements(x.desc()) == 0 {
+        if elements(x) == 0 {
             return Ok(());
         }
-        let (x, block) = (x.read::<T>(), len * inner);
+        let block = len * inner;
         let span = Span { items: columns.outer, cost_ns: ELEMENT_NS * block as f32, ..Span::default() };
-        context.parallel_into(&span, output.shards::<T>(block), |y, claim| {
-            let x = &x[claim.begin() * block..][..y.len()];
-            for (x, y) in x.chunks_exact(block).zip(y.chunks_exact_mut(block)) {
+        context.parallel_into(&span, Pairs::<T, T>::of_rows(context, outputs, block)?, |mut blocks, _| {
+            blocks.for_chunks(block, |_, mut block| {
+                if inner == 1 {
+                    block.copied();
+                }
                 for first in (0..inner).step_by(WIDTH) {
                     let width = WIDTH.min(inner - first);
                     let mut sums = [S::default(); WIDTH];
                     for i in 0..len {
                         let row = if self.reverse { len - 1 - i } else { i } * inner + first;
-                        for ((sum, &x), y) in sums.iter_mut().zip(&x[row..][..width]).zip(&mut y[row..][..width]) {
-                            let with = add(*sum, x);
-                            *y = store(if self.exclusive { *sum } else { with });
+                        let mut row = block.part(row..row + width);
+                        let row = if inner == 1 { row.y() } else { row.copied() };
+                        for (sum, x) in sums.iter_mut().zip(row) {
+                            let with = add(*sum, *x);
+                            *x = store(if self.exclusive { *sum } else { with });
                             *sum = with;
                         }
                     }
                 }
-            }
+            });
             Ok(())
         })
     }
@@ -59,6 +64,10 @@ impl Builtin<Cumsum> {
 impl BuiltinOperation for Builtin<Cumsum> {
     fn cost_ns(&self, inputs: &[Desc], _output: &Desc) -> u64 {
         ((elements(&inputs[0]) as f32 * ELEMENT_NS) as u64).max(LEAST_NS)
+    }
+
+    fn in_place_of(&self, _: usize) -> bool {
+        true
     }
 
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {

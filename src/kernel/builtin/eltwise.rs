@@ -29,7 +29,7 @@ impl BuiltinOperation for Builtin<Eltwise> {
         ((elements(&inputs[0]) as f32 * eltwise::element_ns(self, Isa::best())) as u64).max(LEAST_NS)
     }
 
-    fn in_place(&self) -> bool {
+    fn in_place_of(&self, _: usize) -> bool {
         true
     }
 

@@ -132,9 +132,32 @@ pub fn run_on(kernel: &dyn Kernel, inputs: &[WordTensor], pool: Option<&Ref<Thre
         .map(|mut outputs| outputs.remove(0))
 }
 
-/// Runs a kernel in the calling thread.
+/// Runs a kernel in the calling thread, also in the memory of each input that the output fits.
 pub fn run(kernel: &dyn Kernel, inputs: &[WordTensor]) -> WordTensor {
-    run_on(kernel, inputs, None).unwrap()
+    let want = run_on(kernel, inputs, None).unwrap();
+    check_in_place(kernel, inputs, None, &want);
+    want
+}
+
+fn check_in_place(kernel: &dyn Kernel, inputs: &[WordTensor], pool: Option<&Ref<ThreadPool>>, want: &WordTensor) {
+    let bytes = kernel.scratch_bytes(&inputs.iter().map(|tensor| tensor.desc).collect::<Vec<_>>(), &[want.desc]);
+    for i in 0..inputs.len() {
+        if !kernel.in_place() || !kernel.in_place_of(i) || inputs[i].desc != want.desc {
+            continue;
+        }
+        let mut own = inputs.to_vec();
+        let views: Vec<_> = own.iter_mut().map(WordTensor::view).collect();
+        let output_views = [views[i].clone()];
+        let memory = AlignedBuffer::zeroed(Scratch::stride(bytes) * SLOTS, "scratch").unwrap();
+        // SAFETY: nothing else uses the tensors and the memory.
+        unsafe {
+            let scratch = Scratch::new(memory.data(), bytes, SLOTS);
+            let context = KernelContext::new(&views, &output_views, pool, scratch, &NEVER);
+            kernel.compute(&context, context.outputs()).unwrap();
+        }
+        own.iter().for_each(WordTensor::check_guards);
+        assert!(own[i].bits() == want.bits(), "{} in the memory of input {i}: other bits", kernel.name());
+    }
 }
 
 /// All kinds of pools, with names.
@@ -156,6 +179,7 @@ pub fn check_pools(kernel: &dyn Kernel, inputs: &[WordTensor]) {
         for _ in 0..2 {
             let got = run_on(kernel, inputs, Some(&pool)).unwrap();
             assert!(got.bits() == want.bits(), "{} on {name}: other bits than without a pool", kernel.name());
+            check_in_place(kernel, inputs, Some(&pool), &want);
         }
     }
 }

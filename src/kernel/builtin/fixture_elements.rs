@@ -145,15 +145,20 @@ pub fn prepared<K: BuiltinOperation>(kernel: &K, inputs: &[&TypedTensor], consta
 /// The result, which is the same on all pools, and in the memory of each input that it fits.
 pub fn run(kernel: &dyn Kernel, inputs: &[&TypedTensor]) -> TypedTensor {
     let want = run_on(kernel, inputs, None);
+    check_in_place(kernel, inputs, None, &want);
+    want
+}
+
+/// The result in the memory of each input that it fits.
+fn check_in_place(kernel: &dyn Kernel, inputs: &[&TypedTensor], pool: Option<&Ref<ThreadPool>>, want: &TypedTensor) {
     for i in 0..inputs.len() {
-        if kernel.in_place() && inputs[i].desc == want.desc {
+        if kernel.in_place() && kernel.in_place_of(i) && inputs[i].desc == want.desc {
             let own: Vec<TypedTensor> = inputs.iter().map(|&tensor| tensor.clone()).collect();
             let views: Vec<_> = own.iter().map(TypedTensor::view).collect();
-            call(kernel, &views, own[i].view(), None).unwrap();
+            call(kernel, &views, own[i].view(), pool).unwrap();
             assert_eq!(own[i].words, want.words, "{} in the memory of input {i}", kernel.name());
         }
     }
-    want
 }
 
 pub fn check_pools(kernel: &dyn Kernel, inputs: &[&TypedTensor]) {
@@ -161,6 +166,7 @@ pub fn check_pools(kernel: &dyn Kernel, inputs: &[&TypedTensor]) {
     for (name, pool) in pools() {
         let got = run_on(kernel, inputs, Some(&pool));
         assert!(got.words == want.words, "{} on {name}: other bits than without a pool", kernel.name());
+        check_in_place(kernel, inputs, Some(&pool), &want);
     }
 }
 

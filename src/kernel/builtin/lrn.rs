@@ -5,6 +5,7 @@ use super::{Builtin, BuiltinOperation, LEAST_NS, axis, elements};
 use crate::base::{Desc, Result, dtype};
 use crate::kernel::vector::columns::WIDTH;
 use crate::kernel::vector::convert::{self, Stored};
+use crate::kernel::vector::elements::Pairs;
 use crate::kernel::{KernelContext, Outputs};
 use crate::memory::{Bf16, F16};
 use crate::ops::Lrn;
@@ -23,13 +24,13 @@ impl Builtin<Lrn> {
     }
 
     fn run<T: Stored>(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
-        let (x, output) = (context.input(0), outputs.only());
+        let x = context.input(0);
         let columns = axis::split(1, x.desc())?;
         let (x, channels, before) = (x.read::<T>(), columns.len, (self.size - 1) / 2);
         let cost_ns = self.element_ns(channels) * (channels * columns.inner.min(WIDTH)) as f32;
         let span = Span { items: columns.stretches(), cost_ns, ..Span::default() };
         let factor = self.alpha / self.size as f32;
-        context.parallel_into(&span, columns.divide::<T>(output), |stretches, _| {
+        context.parallel_into(&span, columns.divide::<T>(Pairs::of(context, outputs)?), |stretches, _| {
             stretches.for_each(|stripe, rows| {
                 let width = stripe.width;
                 let read = |channel: usize, to: &mut [f32; WIDTH]| {
@@ -50,7 +51,7 @@ impl Builtin<Lrn> {
                         1.0 => each.for_each(|(x, s)| *x /= s),
                         beta => each.take(width).for_each(|(x, s)| *x /= s.powf(beta)),
                     }
-                    convert::narrow(self.isa, &floats[..width], rows.row(channel));
+                    convert::narrow(self.isa, &floats[..width], rows.row(channel).y());
                 }
             });
             Ok(())

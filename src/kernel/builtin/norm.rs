@@ -6,6 +6,7 @@ use super::chain::{BLOCK, End};
 use super::{Builtin, BuiltinOperation, GRAIN, LEAST_NS, axis, elements, input};
 use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::vector::convert::Stored;
+use crate::kernel::vector::elements::Pairs;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::norm::{Affine, Channels, RowNorm, RowStatistic, element_ns};
 use crate::kernel::{EpilogueStep, Kernel, KernelContext, Outputs};
@@ -52,25 +53,25 @@ impl Builtin<Norm> {
         outputs: Outputs<'_>,
         end: Option<&End<'_, T>>,
     ) -> Result<()> {
-        let x = context.input(0);
-        let Grouping { len, inner, cycle } = self.cut(x.desc())?;
-        let x = &x.read::<T>()[..elements(x.desc())];
-        if x.is_empty() {
+        let x = context.inputs()[0].desc();
+        let (Grouping { len, inner, cycle }, count) = (self.cut(x)?, elements(x));
+        if count == 0 {
             return Ok(());
         }
         let affine = self.affine::<P>(context);
         let by = if self.op == Op::WEIR_NORM_RMS { RowStatistic::Squares } else { RowStatistic::Variance };
-        let span = Span { items: x.len() / len, cost_ns: row_ns(len, self.isa), ..Span::default() };
-        context.parallel_into(&span, outputs.only().shards(len), |out, claim| {
+        let span = Span { items: count / len, cost_ns: row_ns(len, self.isa), ..Span::default() };
+        context.parallel_into(&span, Pairs::<T, T>::of_rows(context, outputs, len)?, |mut rows, claim| {
             // Small blocks, so that an end finds them in a near cache.
-            let block = if end.is_some() { len * (BLOCK / len).max(1) } else { out.len().max(1) };
-            for (number, out) in out.chunks_mut(block).enumerate() {
-                let begin = claim.begin() * len + number * block;
-                let (first, x) = (begin / len, &x[begin..begin + out.len()]);
-                let norm = RowNorm { by, epsilon: self.epsilon, x, out, len, inner, first, cycle, affine };
+            let block = if end.is_some() { len * (BLOCK / len).max(1) } else { rows.num_elements() };
+            rows.for_chunks(block, |at, mut pair| {
+                let begin = claim.begin() * len + at;
+                let (first, all) = (begin / len, 0..pair.num_elements());
+                let pair_of = pair.part(all);
+                let norm = RowNorm { by, epsilon: self.epsilon, pair: pair_of, len, inner, first, cycle, affine };
                 norm.normalise(self.isa);
-                end.inspect(|end| end(begin, out));
-            }
+                end.inspect(|end| end(begin, pair.y()));
+            });
             Ok(())
         })
     }
@@ -81,19 +82,19 @@ impl Builtin<Norm> {
         outputs: Outputs<'_>,
         end: Option<&End<'_, T>>,
     ) -> Result<()> {
-        let (x, mean, variance) = (context.input(0), input(context, 1), input(context, 2));
-        let inner = axis::split(self.axis, x.desc())?.inner;
-        let x = &x.read::<T>()[..elements(x.desc())];
+        let (x, mean, variance) = (context.inputs()[0].desc(), input(context, 1), input(context, 2));
+        let inner = axis::split(self.axis, x)?.inner;
         let affine = self.affine::<P>(context);
-        let span = Span { items: x.len(), cost_ns: element_ns(self.isa), grain: GRAIN, ..Span::default() };
-        context.parallel_into(&span, outputs.only().shards(1), |out, claim| {
-            let block = if end.is_some() { BLOCK } else { out.len().max(1) };
-            for (number, out) in out.chunks_mut(block).enumerate() {
-                let first = claim.begin() + number * block;
-                let x = &x[first..first + out.len()];
-                Channels { mean, variance, epsilon: self.epsilon, affine, inner, x, out, first }.normalise(self.isa);
-                end.inspect(|end| end(first, out));
-            }
+        let span = Span { items: elements(x), cost_ns: element_ns(self.isa), grain: GRAIN, ..Span::default() };
+        context.parallel_into(&span, Pairs::<T, T>::of(context, outputs)?, |mut some, claim| {
+            let block = if end.is_some() { BLOCK } else { some.num_elements() };
+            some.for_chunks(block, |at, mut pair| {
+                let (first, all) = (claim.begin() + at, 0..pair.num_elements());
+                let pair_of = pair.part(all);
+                Channels { mean, variance, epsilon: self.epsilon, affine, inner, pair: pair_of, first }
+                    .normalise(self.isa);
+                end.inspect(|end| end(first, pair.y()));
+            });
             Ok(())
         })
     }
@@ -127,6 +128,10 @@ impl BuiltinOperation for Builtin<Norm> {
             _ => count as f32 * element_ns(self.isa),
         };
         (cost as u64).max(LEAST_NS)
+    }
+
+    fn in_place_of(&self, input: usize) -> bool {
+        input == 0
     }
 
     fn with_epilogue(&self, step: EpilogueStep, _: &[Desc]) -> Option<Arc<dyn Kernel>> {

@@ -111,8 +111,8 @@ pub trait BuiltinOperation: Send + Sync {
         0
     }
 
-    /// Whether the output may share memory with an input.
-    fn in_place(&self) -> bool {
+    /// Whether the output may be the memory of this input.
+    fn in_place_of(&self, _input: usize) -> bool {
         false
     }
 
@@ -192,7 +192,11 @@ where
     }
 
     fn in_place(&self) -> bool {
-        BuiltinOperation::in_place(self)
+        Kernel::in_place_of(self, 0)
+    }
+
+    fn in_place_of(&self, input: usize) -> bool {
+        input < self.own() && BuiltinOperation::in_place_of(self, input)
     }
 
     fn comparison(&self) -> Option<Relation> {

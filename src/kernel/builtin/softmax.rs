@@ -5,9 +5,10 @@ use super::{Builtin, BuiltinOperation, LEAST_NS, axis, elements};
 use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::vector::columns::{ColumnStripes, WIDTH};
 use crate::kernel::vector::convert::Stored;
+use crate::kernel::vector::elements::Pairs;
 use crate::kernel::vector::{softmax, softmax_halves};
 use crate::kernel::{KernelContext, Outputs};
-use crate::memory::{Bf16, BytesMut, F16};
+use crate::memory::{Bf16, F16};
 use crate::ops::Softmax;
 use crate::threadpool::Span;
 
@@ -16,37 +17,33 @@ impl Builtin<Softmax> {
         &self,
         columns: &ColumnStripes,
         context: &KernelContext<'_>,
-        output: BytesMut<'_>,
+        outputs: Outputs<'_>,
     ) -> Result<()> {
-        let (x, len) = (context.input(0).read::<T>(), columns.len);
         if columns.inner == 1 {
-            return context.parallel_into(&span(columns, 2.0), output.shards::<T>(len), |y, claim| {
-                let x = &x[claim.begin() * len..claim.end() * len];
-                softmax_halves::rows(self.isa, self.log, x, y, len);
+            let rows = Pairs::<T, T>::of_rows(context, outputs, columns.len)?;
+            return context.parallel_into(&span(columns, 2.0), rows, |rows, _| {
+                softmax_halves::rows(self.isa, self.log, rows, columns.len);
                 Ok(())
             });
         }
-        context.parallel_into(&span(columns, 2.0), columns.divide::<T>(output), |stretches, _| {
-            stretches.for_each(|stretch, rows| {
-                softmax_halves::columns(self.isa, self.log, x, stretch, rows);
-            });
+        let stripes = columns.divide::<T>(Pairs::of(context, outputs)?);
+        context.parallel_into(&span(columns, 2.0), stripes, |stretches, _| {
+            stretches.for_each(|stretch, rows| softmax_halves::columns(self.isa, self.log, stretch, rows));
             Ok(())
         })
     }
 
-    fn floats(&self, columns: &ColumnStripes, context: &KernelContext<'_>, output: BytesMut<'_>) -> Result<()> {
-        let (x, len) = (context.input(0).read::<f32>(), columns.len);
+    fn floats(&self, columns: &ColumnStripes, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         if columns.inner == 1 {
-            return context.parallel_into(&span(columns, 1.0), output.shards::<f32>(len), |y, claim| {
-                let x = &x[claim.begin() * len..claim.end() * len];
-                softmax::rows(self.isa, self.log, x, y, len);
+            let rows = Pairs::<f32, f32>::of_rows(context, outputs, columns.len)?;
+            return context.parallel_into(&span(columns, 1.0), rows, |rows, _| {
+                softmax::rows(self.isa, self.log, rows, columns.len);
                 Ok(())
             });
         }
-        context.parallel_into(&span(columns, 1.0), columns.divide::<f32>(output), |stretches, _| {
-            stretches.for_each(|stretch, rows| {
-                softmax::columns(self.isa, self.log, x, stretch, rows);
-            });
+        let stripes = columns.divide::<f32>(Pairs::of(context, outputs)?);
+        context.parallel_into(&span(columns, 1.0), stripes, |stretches, _| {
+            stretches.for_each(|stretch, rows| softmax::columns(self.isa, self.log, stretch, rows));
             Ok(())
         })
     }
@@ -63,6 +60,10 @@ impl BuiltinOperation for Builtin<Softmax> {
         (cost as u64).max(LEAST_NS)
     }
 
+    fn in_place_of(&self, _: usize) -> bool {
+        true
+    }
+
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let input = context.inputs()[0].desc();
         let columns = axis::split(self.axis, input)?;
@@ -70,9 +71,9 @@ impl BuiltinOperation for Builtin<Softmax> {
             return Ok(());
         }
         match input.dtype {
-            dtype::F32 => self.floats(&columns, context, outputs.only()),
-            dtype::F16 => self.halves::<F16>(&columns, context, outputs.only()),
-            dtype::BF16 => self.halves::<Bf16>(&columns, context, outputs.only()),
+            dtype::F32 => self.floats(&columns, context, outputs),
+            dtype::F16 => self.halves::<F16>(&columns, context, outputs),
+            dtype::BF16 => self.halves::<Bf16>(&columns, context, outputs),
             _ => Err(Error::internal(format!("a softmax of {}", input.text()))),
         }
     }

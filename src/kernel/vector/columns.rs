@@ -1,6 +1,8 @@
-//! Mutable access to stripes of columns of an output: the counterpart of `memory::Shards` for consecutive elements.
+//! Access to stripes of columns of an input and of an output, which may be the same memory: the counterpart of
+//! `elements::Pairs` for consecutive elements.
 
-use crate::memory::{BytesMut, Element, Parts, Shards};
+use super::elements::{ElementPair, Pairs};
+use crate::memory::{Element, Parts};
 use crate::sync::Claim;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -45,29 +47,29 @@ impl ColumnStripes {
         }
     }
 
-    /// The output, for a region whose items are stripes.
-    pub fn divide<T: Element>(self, output: BytesMut<'_>) -> Divided<'_, T> {
-        let output = output.shards(1);
-        assert!(output.len() >= self.outer * self.len * self.inner);
-        Divided { columns: self, output }
+    /// Input and output, for a region whose items are stripes.
+    pub fn divide<T: Element>(self, pairs: Pairs<'_, T, T>) -> Divided<'_, T> {
+        assert!(pairs.addresses().2 >= self.outer * self.len * self.inner);
+        Divided { columns: self, pairs }
     }
 }
 
-/// An output divided into stripes.
+/// An input and an output divided into stripes.
 #[derive(Debug)]
 pub struct Divided<'a, T> {
     columns: ColumnStripes,
-    output: Shards<'a, T>,
+    pairs: Pairs<'a, T, T>,
 }
 
 // SAFETY: stripes share no element.
-unsafe impl<'a, T: Send> Parts for Divided<'a, T> {
+unsafe impl<'a, T: Element> Parts for Divided<'a, T> {
     type Part = Stretches<'a, T>;
 
     unsafe fn part(&self, claim: &Claim) -> Stretches<'a, T> {
-        let Divided { columns, output } = self;
+        let Divided { columns, pairs } = self;
         assert!(claim.end() <= columns.stretches());
-        Stretches { columns: *columns, items: claim.begin()..claim.end(), data: output.as_ptr(), _life: PhantomData }
+        let (x, y, _) = pairs.addresses();
+        Stretches { columns: *columns, items: claim.begin()..claim.end(), x, y, _life: PhantomData }
     }
 }
 
@@ -76,18 +78,19 @@ unsafe impl<'a, T: Send> Parts for Divided<'a, T> {
 pub struct Stretches<'a, T> {
     columns: ColumnStripes,
     items: Range<usize>,
-    data: *mut T,
+    x: *const T,
+    y: *mut T,
     _life: PhantomData<&'a mut [T]>,
 }
 
-impl<T> Stretches<'_, T> {
-    /// Calls `body` for each stripe, with its rows for writing.
+impl<T: Element> Stretches<'_, T> {
+    /// Calls `body` for each stripe, with its rows.
     pub fn for_each(self, mut body: impl FnMut(Stripe, &mut StripeRows<'_, T>)) {
         for item in self.items {
             let stretch = self.columns.stretch(item);
-            // SAFETY: the stripe lies in the output, whose size `divide` has compared; it is the claim's, and stripes
-            // share no element.
-            let mut rows = unsafe { StripeRows::new(self.data, stretch) };
+            // SAFETY: the stripe lies in the input and the output, whose size `divide` has compared; it is the claim's,
+            // and stripes share no element.
+            let mut rows = unsafe { StripeRows::new(self.x, self.y, stretch) };
             body(stretch, &mut rows);
         }
     }
@@ -96,24 +99,27 @@ impl<T> Stretches<'_, T> {
 /// The rows of a stripe.
 #[derive(Debug)]
 pub struct StripeRows<'a, T> {
-    data: *mut T,
+    x: *const T,
+    y: *mut T,
     stretch: Stripe,
     _life: PhantomData<&'a mut [T]>,
 }
 
-impl<T> StripeRows<'_, T> {
+impl<T: Element> StripeRows<'_, T> {
     /// # Safety
-    /// The stripe lies in the writable elements at `data`, and nothing else uses its elements meanwhile.
-    unsafe fn new(data: *mut T, stretch: Stripe) -> Self {
-        StripeRows { data, stretch, _life: PhantomData }
+    /// The stripe lies in the readable elements at `x` and the writable ones at `y`, identical in memory or disjoint.
+    /// Nothing else writes or reads what is written meanwhile, and nothing writes what is read.
+    unsafe fn new(x: *const T, y: *mut T, stretch: Stripe) -> Self {
+        StripeRows { x, y, stretch, _life: PhantomData }
     }
 
     /// Row `i`: `width` elements.
-    pub fn row(&mut self, i: usize) -> &mut [T] {
+    pub fn row(&mut self, i: usize) -> ElementPair<'_, T, T> {
         let Stripe { first, width, len, stride } = self.stretch;
         assert!(i < len);
-        // SAFETY: in bounds and exclusive (`new`); borrowed from self for as long as the slice lives.
-        unsafe { std::slice::from_raw_parts_mut(self.data.add(first + i * stride), width) }
+        let at = first + i * stride;
+        // SAFETY: in bounds and exclusive (`new`); borrowed from self for as long as the pair lives.
+        unsafe { ElementPair::new(self.x.add(at), self.y.add(at), width) }
     }
 }
 

@@ -18,6 +18,8 @@ use std::ops::Range;
 pub struct Pairs<'a, T, U> {
     x: *const T,
     y: Shards<'a, U>,
+    /// Elements of an item.
+    per_item: usize,
     _life: PhantomData<&'a [T]>,
 }
 
@@ -25,13 +27,24 @@ pub struct Pairs<'a, T, U> {
 unsafe impl<T: Sync, U: Send> Sync for Pairs<'_, T, U> {}
 
 impl<'a, T: Element, U: Element> Pairs<'a, T, U> {
-    /// Input 0 and the one output of a call.
+    /// Input 0 and the one output of a call; an item is an element.
     pub fn of(context: &'a KernelContext<'_>, outputs: Outputs<'a>) -> Result<Pairs<'a, T, U>> {
+        Pairs::of_rows(context, outputs, 1)
+    }
+
+    /// Input 0 and the one output of a call. An item is `per_item` consecutive elements, which need each other. Other
+    /// inputs are disjoint from the output.
+    pub fn of_rows(context: &'a KernelContext<'_>, outputs: Outputs<'a>, per_item: usize) -> Result<Pairs<'a, T, U>> {
         let (x, y) = (&context.inputs()[0], outputs.only());
-        check_in_place(context.inputs(), y.view(), |_| size_of::<T>() != size_of::<U>())?;
+        check_in_place(context.inputs(), y.view(), |i| i > 0 || size_of::<T>() != size_of::<U>())?;
         let y = y.shards::<U>(1);
         assert!(x.bytes() / size_of::<T>() >= y.len(), "{} of {} elements", x.desc().text(), y.len());
-        Ok(Pairs { x: ClaimInput::new(x).data, y, _life: PhantomData })
+        Ok(Pairs { x: ClaimInput::new(x).data, y, per_item, _life: PhantomData })
+    }
+
+    /// The addresses of the input and the output, and the number of elements.
+    pub(super) fn addresses(&self) -> (*const T, *mut U, usize) {
+        (self.x, self.y.as_ptr(), self.y.len())
     }
 }
 
@@ -40,8 +53,10 @@ unsafe impl<'a, T: Element, U: Element> Parts for Pairs<'a, T, U> {
     type Part = ElementPair<'a, T, U>;
 
     unsafe fn part(&self, claim: &Claim) -> ElementPair<'a, T, U> {
-        let (begin, end) = (claim.begin(), claim.end());
-        assert!(begin <= end && end <= self.y.len(), "items {begin}..{end} of {}", self.y.len());
+        let (items, all) = (claim.begin()..claim.end(), self.y.len());
+        let end = items.end.checked_mul(self.per_item).filter(|&end| items.start <= items.end && end <= all);
+        let Some(end) = end else { panic!("items {items:?} of {} elements of {all}", self.per_item) };
+        let begin = items.start * self.per_item;
         let (x, y) = (self.x.wrapping_add(begin), self.y.as_ptr().wrapping_add(begin));
         ElementPair { x, y, len: end - begin, _life: PhantomData }
     }
@@ -71,6 +86,34 @@ impl<T: Element, U: Element> ElementPair<'_, T, U> {
     pub fn addresses(&mut self) -> (*const T, *mut U) {
         (self.x, self.y)
     }
+
+    /// The elements to read, while nothing is written.
+    pub fn x(&self) -> &[T] {
+        // SAFETY: readable (`Pairs`), and an output that is the same memory is borrowed with them.
+        unsafe { std::slice::from_raw_parts(self.x, self.len) }
+    }
+
+    /// The elements to write, while nothing is read.
+    pub fn y(&mut self) -> &mut [U] {
+        // SAFETY: writable (`Pairs`), and an input that is the same memory is borrowed with them.
+        unsafe { std::slice::from_raw_parts_mut(self.y, self.len) }
+    }
+
+    /// Some of the elements.
+    #[inline(always)]
+    pub fn part(&mut self, at: Range<usize>) -> ElementPair<'_, T, U> {
+        assert!(at.start <= at.end && at.end <= self.len, "{at:?} of {}", self.len);
+        let (x, y) = (self.x.wrapping_add(at.start), self.y.wrapping_add(at.start));
+        ElementPair { x, y, len: at.len(), _life: PhantomData }
+    }
+
+    /// Calls `body` for at most `len` elements at a time, with the number of the first.
+    #[inline(always)]
+    pub fn for_chunks(&mut self, len: usize, mut body: impl FnMut(usize, ElementPair<'_, T, U>)) {
+        for begin in (0..self.len).step_by(len.max(1)) {
+            body(begin, self.part(begin..begin.saturating_add(len.max(1)).min(self.len)));
+        }
+    }
 }
 
 impl<T: Element> ElementPair<'_, T, T> {
@@ -78,6 +121,24 @@ impl<T: Element> ElementPair<'_, T, T> {
     pub fn in_place(y: &mut [T]) -> ElementPair<'_, T, T> {
         let address = y.as_mut_ptr();
         ElementPair { x: address, y: address, len: y.len(), _life: PhantomData }
+    }
+
+    /// Copies what is to be read to where it is written.
+    pub fn copied(&mut self) -> &mut [T] {
+        if !std::ptr::eq(self.x, self.y) {
+            // SAFETY: readable and writable (`Pairs`).
+            unsafe { std::ptr::copy(self.x, self.y, self.len) };
+        }
+        self.y()
+    }
+
+    /// Elements at these addresses.
+    ///
+    /// # Safety
+    /// There are `len` to read at `x` and to write at `y`, identical in memory or disjoint, which nothing else uses in
+    /// this life but for reading those that are disjoint.
+    pub(super) unsafe fn new<'c>(x: *const T, y: *mut T, len: usize) -> ElementPair<'c, T, T> {
+        ElementPair { x, y, len, _life: PhantomData }
     }
 }
 

@@ -7,6 +7,7 @@ mod channels;
 mod rows;
 
 use super::convert::Stored;
+use super::elements::ElementPair;
 use super::isa::Isa;
 use super::wide::{LANES, Wide};
 
@@ -41,10 +42,10 @@ impl<'a, P: Stored> Affine<'a, P> {
 /// # Safety
 /// As of `Wide`.
 #[inline(always)]
-unsafe fn all<W: Wide, T: Stored>(x: &[T], mean: f32, factor: f32, shift: f32, out: &mut [T]) {
-    let (len, whole) = (x.len(), x.len() - x.len() % LANES);
-    assert_eq!(out.len(), len);
-    let (x, out) = (x.as_ptr(), out.as_mut_ptr());
+unsafe fn all<W: Wide, T: Stored>(mut pair: ElementPair<'_, T, T>, mean: f32, factor: f32, shift: f32) {
+    let len = pair.num_elements();
+    let whole = len - len % LANES;
+    let (x, out) = pair.addresses();
     // SAFETY: as demanded of the caller; addresses are below `len`.
     unsafe {
         let (mean, factor, shift) = (W::splat(mean), W::splat(factor), W::splat(shift));

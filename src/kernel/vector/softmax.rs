@@ -9,6 +9,7 @@
 //! same holds for inf - inf in a row whose maximum is infinite.
 
 use super::columns::{Stripe, StripeRows, WIDTH};
+use super::elements::ElementPair;
 use super::isa::Isa;
 use super::lanes::Reduced;
 use super::levels::{self, LevelLoop};
@@ -73,19 +74,18 @@ pub fn columns_ns(len: usize, width: usize) -> f32 {
     (len * width) as f32 * element_ns(Isa::best()) * 1.5
 }
 
-/// Softmax, or its logarithm, of each row of `len` elements, on a supported level. Slices of the same length, a
-/// multiple of `len`, which is not 0.
-pub fn rows(isa: Isa, log: bool, x: &[f32], out: &mut [f32], len: usize) {
+/// Softmax, or its logarithm, of each row of `len` elements, on a supported level. A multiple of `len`, which is not 0.
+pub fn rows(isa: Isa, log: bool, mut pair: ElementPair<'_, f32, f32>, len: usize) {
     assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
-    assert!(x.len() == out.len() && x.len().is_multiple_of(len));
+    assert!(pair.num_elements().is_multiple_of(len));
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX-512.
-        Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => unsafe { rows_avx512(isa, log, x, out, len) },
+        Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => unsafe { rows_avx512(isa, log, pair, len) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX2 and FMA.
-        Isa::Avx2 => unsafe { rows_avx2(isa, log, x, out, len) },
-        _ => x.chunks_exact(len).zip(out.chunks_exact_mut(len)).for_each(|(x, out)| portable_row(log, x, out)),
+        Isa::Avx2 => unsafe { rows_avx2(isa, log, pair, len) },
+        _ => pair.for_chunks(len, |_, row| portable_row(log, row)),
     }
 }
 
@@ -97,29 +97,29 @@ fn transposes(isa: Isa, len: usize) -> Option<TileTranspose> {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn rows_avx512(isa: Isa, log: bool, x: &[f32], out: &mut [f32], len: usize) {
+fn rows_avx512(isa: Isa, log: bool, pair: ElementPair<'_, f32, f32>, len: usize) {
     use std::arch::x86_64::__m512;
     // SAFETY: the processor has the level, and rows that are turned are short.
     unsafe {
         match (transposes(isa, len), log) {
-            (Some(transpose), true) => softmax_short::rows::<__m512, __m512, true>(&transpose, x, out, len),
-            (Some(transpose), false) => softmax_short::rows::<__m512, __m512, false>(&transpose, x, out, len),
-            _ => vector_rows::<__m512>(log, x, out, len),
+            (Some(transpose), true) => softmax_short::rows::<__m512, __m512, true>(&transpose, pair, len),
+            (Some(transpose), false) => softmax_short::rows::<__m512, __m512, false>(&transpose, pair, len),
+            _ => vector_rows::<__m512>(log, pair, len),
         }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn rows_avx2(isa: Isa, log: bool, x: &[f32], out: &mut [f32], len: usize) {
+fn rows_avx2(isa: Isa, log: bool, pair: ElementPair<'_, f32, f32>, len: usize) {
     use super::wide::Avx2;
     use std::arch::x86_64::__m256;
     // SAFETY: the processor has the level, and rows that are turned are short.
     unsafe {
         match (transposes(isa, len), log) {
-            (Some(transpose), true) => softmax_short::rows::<__m256, Avx2, true>(&transpose, x, out, len),
-            (Some(transpose), false) => softmax_short::rows::<__m256, Avx2, false>(&transpose, x, out, len),
-            _ => vector_rows::<__m256>(log, x, out, len),
+            (Some(transpose), true) => softmax_short::rows::<__m256, Avx2, true>(&transpose, pair, len),
+            (Some(transpose), false) => softmax_short::rows::<__m256, Avx2, false>(&transpose, pair, len),
+            _ => vector_rows::<__m256>(log, pair, len),
         }
     }
 }
@@ -128,14 +128,14 @@ fn rows_avx2(isa: Isa, log: bool, x: &[f32], out: &mut [f32], len: usize) {
 /// overlaps with other rows.
 ///
 /// # Safety
-/// The processor has the instructions of V; the slices have as many rows of `len` elements.
+/// The processor has the instructions of V; there are whole rows of `len` elements.
 #[inline(always)]
-unsafe fn vector_rows<V: Reduced>(log: bool, x: &[f32], out: &mut [f32], len: usize) {
+unsafe fn vector_rows<V: Reduced>(log: bool, mut pair: ElementPair<'_, f32, f32>, len: usize) {
     let together = (TOGETHER / len).clamp(1, ROWS) * len;
-    for (x, out) in x.chunks(together).zip(out.chunks_mut(together)) {
+    pair.for_chunks(together, |_, rows| {
         // SAFETY: as demanded of the caller.
-        unsafe { some_rows::<V>(log, x, out, len) };
-    }
+        unsafe { if log { some_rows::<V, true>(rows, len) } else { some_rows::<V, false>(rows, len) } };
+    });
 }
 
 /// As `vector_rows`, of at most ROWS.
@@ -143,9 +143,9 @@ unsafe fn vector_rows<V: Reduced>(log: bool, x: &[f32], out: &mut [f32], len: us
 /// # Safety
 /// As of `vector_rows`.
 #[inline(always)]
-unsafe fn some_rows<V: Reduced>(log: bool, x: &[f32], out: &mut [f32], len: usize) {
-    let count = x.len() / len;
-    let (x, out) = (x.as_ptr(), out.as_mut_ptr());
+unsafe fn some_rows<V: Reduced, const LOG: bool>(mut rows: ElementPair<'_, f32, f32>, len: usize) {
+    let count = rows.num_elements() / len;
+    let (x, out) = rows.addresses();
     let (mut greatest, mut sums) = ([0.0; ROWS], [0.0; ROWS]);
     // SAFETY: as demanded of the caller.
     unsafe {
@@ -157,11 +157,11 @@ unsafe fn some_rows<V: Reduced>(log: bool, x: &[f32], out: &mut [f32], len: usiz
             *shift = Shift::of(max);
         }
         for (i, (sum, shift)) in sums.iter_mut().zip(&shifts).enumerate().take(count) {
-            *sum = row_exponentials::<V>(x.add(i * len), out.add(i * len), len, &shift.in_lanes());
+            *sum = row_exponentials::<V, LOG>(x.add(i * len), out.add(i * len), len, &shift.in_lanes());
         }
         for (i, (&max, &sum)) in greatest.iter().zip(&sums).enumerate().take(count) {
             let (x, out) = (x.add(i * len), out.add(i * len));
-            match log {
+            match LOG {
                 true => row_logarithms::<V>(x, out, len, V::splat(max), V::splat(logarithm(max, sum))),
                 false => row_quotients::<V>(out, len, V::splat(scale(max, sum))),
             }
@@ -224,21 +224,29 @@ unsafe fn row_greatest<V: Reduced>(x: *const f32, len: usize) -> f32 {
     }
 }
 
-/// Writes the exponentials; their sum.
+/// Writes the exponentials, unless their logarithms are wanted; their sum.
 ///
 /// # Safety
 /// As of `row_greatest`, and of what is written.
 #[inline(always)]
-unsafe fn row_exponentials<V: Reduced>(x: *const f32, out: *mut f32, len: usize, shift: &Shift<V>) -> f64 {
+unsafe fn row_exponentials<V: Reduced, const LOG: bool>(
+    x: *const f32,
+    out: *mut f32,
+    len: usize,
+    shift: &Shift<V>,
+) -> f64 {
     let (steps, whole) = steps::<V>(len);
-    // SAFETY: as demanded of the caller.
+    // SAFETY: as demanded of the caller. The last vector is read before, and written after everything else.
     unsafe {
+        let last = if whole < len { last_of::<V>(x, len, f32::NEG_INFINITY) } else { V::splat(0.0) };
         let mut sums = V::no_sums();
         for at in (0..steps).step_by(STEP * V::LANES) {
             let mut y = [V::splat(0.0); STEP];
             for (i, y) in y.iter_mut().enumerate() {
                 *y = shift.exponential(V::load(x.add(at + i * V::LANES)));
-                y.store(out.add(at + i * V::LANES));
+                if !LOG {
+                    y.store(out.add(at + i * V::LANES));
+                }
             }
             sums = y[0].add(y[1]).add(y[2].add(y[3])).add_to(sums);
         }
@@ -246,12 +254,16 @@ unsafe fn row_exponentials<V: Reduced>(x: *const f32, out: *mut f32, len: usize,
         let mut some = V::splat(0.0);
         for at in (steps..whole).step_by(V::LANES) {
             let y = shift.exponential(V::load(x.add(at)));
-            y.store(out.add(at));
+            if !LOG {
+                y.store(out.add(at));
+            }
             some = some.add(y);
         }
         if whole < len {
-            let last = shift.exponential(last_of(x, len, f32::NEG_INFINITY));
-            store_last(last, out, len);
+            let last = shift.exponential(last);
+            if !LOG {
+                store_last(last, out, len);
+            }
             // A lane without an element held -inf, whose exponential is too small to affect a sum.
             some = some.add(if whole > 0 { last.last_lanes(len - whole) } else { last });
         }
@@ -295,8 +307,9 @@ unsafe fn row_quotients<V: Reduced>(out: *mut f32, len: usize, scale: V) {
 #[inline(always)]
 unsafe fn row_logarithms<V: Reduced>(x: *const f32, out: *mut f32, len: usize, max: V, minus: V) {
     let (steps, whole) = steps::<V>(len);
-    // SAFETY: as demanded of the caller.
+    // SAFETY: as demanded of the caller. The last vector is read before, and written after everything else.
     unsafe {
+        let last = if whole < len { last_of::<V>(x, len, 0.0) } else { max };
         for at in (0..steps).step_by(STEP * V::LANES) {
             for i in 0..STEP {
                 let at = at + i * V::LANES;
@@ -307,37 +320,41 @@ unsafe fn row_logarithms<V: Reduced>(x: *const f32, out: *mut f32, len: usize, m
             V::load(x.add(at)).sub(max).sub(minus).store(out.add(at));
         }
         if whole < len {
-            store_last(last_of::<V>(x, len, 0.0).sub(max).sub(minus), out, len);
+            store_last(last.sub(max).sub(minus), out, len);
         }
     }
 }
 
 /// Softmax of a row with baseline instructions.
-fn portable_row(log: bool, x: &[f32], out: &mut [f32]) {
-    let max = greatest(x);
+fn portable_row(log: bool, mut row: ElementPair<'_, f32, f32>) {
+    let max = greatest(row.x());
     let mut sums = [0.0; LANES];
-    for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
-        exponentials(x, max, out);
-        for y in out.chunks(LANES) {
-            add_to(&mut sums, y);
-        }
-    }
     if log {
+        let mut block = [0.0; BLOCK];
+        for x in row.x().chunks(BLOCK) {
+            let y = &mut block[..x.len()];
+            y.copy_from_slice(x);
+            exponentials(y, max, &mut sums);
+        }
         let minus = logarithm(max, sums.iter().sum());
-        return out.iter_mut().zip(x).for_each(|(y, x)| *y = x - max - minus);
+        return row.copied().iter_mut().for_each(|x| *x = *x - max - minus);
     }
+    row.for_chunks(BLOCK, |_, mut block| exponentials(block.copied(), max, &mut sums));
     let scale = scale(max, sums.iter().sum());
-    out.iter_mut().for_each(|y| *y *= scale);
+    row.y().iter_mut().for_each(|y| *y *= scale);
 }
 
-/// out = exp(x - max) * 2^64. A separate function, so that the compiler sees one loop.
+/// exp(x - max) * 2^64, and the sums with it. A separate function, so that the compiler sees one loop.
 #[inline(never)]
-fn exponentials(x: &[f32], max: f32, out: &mut [f32]) {
+fn exponentials(x: &mut [f32], max: f32, sums: &mut [f64; LANES]) {
     // SAFETY: plain floats need no instructions that a processor may lack.
     let shift = unsafe { Shift::of(max) };
-    for (out, &x) in out.iter_mut().zip(x) {
+    for x in x.iter_mut() {
         // SAFETY: as above.
-        *out = unsafe { shift.exponential(x) };
+        *x = unsafe { shift.exponential(*x) };
+    }
+    for y in x.chunks(LANES) {
+        add_to(sums, y);
     }
 }
 
@@ -349,15 +366,14 @@ pub(super) fn add_to(sums: &mut [f64], y: &[f32]) {
 }
 
 /// Softmax, or its logarithm, of each column of a stripe, on a supported level.
-pub fn columns(isa: Isa, log: bool, x: &[f32], at: Stripe, out: &mut StripeRows<'_, f32>) {
-    levels::on(isa, OfColumns { log, x, at, out });
+pub fn columns(isa: Isa, log: bool, at: Stripe, rows: &mut StripeRows<'_, f32>) {
+    levels::on(isa, OfColumns { log, at, rows });
 }
 
 struct OfColumns<'a, 'b> {
     log: bool,
-    x: &'a [f32],
     at: Stripe,
-    out: &'a mut StripeRows<'b, f32>,
+    rows: &'a mut StripeRows<'b, f32>,
 }
 
 impl LevelLoop for OfColumns<'_, '_> {
@@ -365,28 +381,32 @@ impl LevelLoop for OfColumns<'_, '_> {
 
     #[inline(always)]
     fn run(self) {
-        columns_of(self.log, self.x, self.at, self.out);
+        columns_of(self.log, self.at, self.rows);
     }
 }
 
 #[inline(always)]
-fn columns_of(log: bool, x: &[f32], at: Stripe, out: &mut StripeRows<'_, f32>) {
-    let input = |i: usize| &x[at.first + i * at.stride..][..at.width];
+fn columns_of(log: bool, at: Stripe, rows: &mut StripeRows<'_, f32>) {
     let mut max = [f32::NEG_INFINITY; WIDTH];
     for i in 0..at.len {
-        for (max, &x) in max.iter_mut().zip(input(i)) {
+        for (max, &x) in max.iter_mut().zip(rows.row(i).x()) {
             // A NaN enters by the second condition and stays, because it fails both.
             *max = if x > *max || (x.is_nan() && !max.is_nan()) { x } else { *max };
         }
     }
-    let mut sums = [0.0; WIDTH];
+    let (mut sums, mut line) = ([0.0; WIDTH], [0.0; WIDTH]);
+    let line = &mut line[..at.width];
     for i in 0..at.len {
-        let y = out.row(i);
-        for ((y, &x), &max) in y.iter_mut().zip(input(i)).zip(&max) {
+        let mut row = rows.row(i);
+        line.copy_from_slice(row.x());
+        for (y, &max) in line.iter_mut().zip(&max) {
             // SAFETY: plain floats need no instructions that a processor may lack.
-            *y = unsafe { exp_of_difference(x, max) };
+            *y = unsafe { exp_of_difference(*y, max) };
         }
-        add_to(&mut sums, y);
+        add_to(&mut sums, line);
+        if !log {
+            row.y().copy_from_slice(line);
+        }
     }
     if log {
         let mut minus = [0.0; WIDTH];
@@ -395,8 +415,8 @@ fn columns_of(log: bool, x: &[f32], at: Stripe, out: &mut StripeRows<'_, f32>) {
         }
         for i in 0..at.len {
             let constants = max.iter().zip(&minus);
-            for ((y, &x), (&max, &minus)) in out.row(i).iter_mut().zip(input(i)).zip(constants) {
-                *y = x - max - minus;
+            for (x, (&max, &minus)) in rows.row(i).copied().iter_mut().zip(constants) {
+                *x = *x - max - minus;
             }
         }
         return;
@@ -406,7 +426,7 @@ fn columns_of(log: bool, x: &[f32], at: Stripe, out: &mut StripeRows<'_, f32>) {
         *scale_of = scale(max, sum);
     }
     for i in 0..at.len {
-        out.row(i).iter_mut().zip(&scales).for_each(|(y, scale)| *y *= scale);
+        rows.row(i).y().iter_mut().zip(&scales).for_each(|(y, scale)| *y *= scale);
     }
 }
 
@@ -471,7 +491,7 @@ mod tests {
     fn softmax(isa: Isa, x: &[f32], len: usize) -> Vec<f32> {
         // Guards reveal a write behind the end.
         let mut out = vec![7.0; x.len() + 64];
-        rows(isa, false, x, &mut out[..x.len()], len);
+        rows(isa, false, ElementPair::apart(x, &mut out[..x.len()]), len);
         assert!(out[x.len()..].iter().all(|&guard| guard == 7.0));
         out.truncate(x.len());
         out

@@ -4,6 +4,7 @@
 
 use super::columns::{Stripe, StripeRows, WIDTH};
 use super::convert::{self, Stored};
+use super::elements::ElementPair;
 use super::isa::Isa;
 use super::levels::{self, LevelLoop};
 use super::softmax::{self, add_to, greatest};
@@ -75,52 +76,49 @@ impl LevelLoop for SoftmaxFinish<'_> {
 }
 
 /// As `softmax::rows`.
-pub fn rows<T: Stored>(isa: Isa, log: bool, x: &[T], out: &mut [T], len: usize) {
+pub fn rows<T: Stored>(isa: Isa, log: bool, mut pair: ElementPair<'_, T, T>, len: usize) {
     let mut buffer = [0.0; BLOCK];
     if len <= BLOCK {
-        let (at_once, mut results) = (BLOCK / len * len, [0.0; BLOCK]);
-        for (x, out) in x.chunks(at_once).zip(out.chunks_mut(at_once)) {
-            let (floats, results) = (&mut buffer[..x.len()], &mut results[..x.len()]);
-            convert::widen(isa, x, floats);
-            softmax::rows(isa, log, floats, results, len);
-            convert::narrow(isa, results, out);
-        }
-        return;
+        return pair.for_chunks(BLOCK / len * len, |_, mut some| {
+            let floats = &mut buffer[..some.num_elements()];
+            convert::widen(isa, some.x(), floats);
+            softmax::rows(isa, log, ElementPair::in_place(floats), len);
+            convert::narrow(isa, floats, some.y());
+        });
     }
-    for (x, out) in x.chunks_exact(len).zip(out.chunks_exact_mut(len)) {
+    pair.for_chunks(len, |_, mut row| {
         let mut max = f32::NEG_INFINITY;
-        for x in x.chunks(BLOCK) {
+        for x in row.x().chunks(BLOCK) {
             let floats = &mut buffer[..x.len()];
             convert::widen(isa, x, floats);
             let of_block = greatest(floats);
             max = if of_block > max || of_block.is_nan() { of_block } else { max };
         }
         let mut sums = [0.0; LANES];
-        for x in x.chunks(BLOCK) {
+        for x in row.x().chunks(BLOCK) {
             let floats = &mut buffer[..x.len()];
             convert::widen(isa, x, floats);
             levels::on(isa, Exponentials { x: floats, max: &[max], sums: &mut sums });
         }
         let sum = sums.iter().sum();
         let last = if log { logarithm(max, sum) } else { scale(max, sum) };
-        for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
-            let floats = &mut buffer[..x.len()];
-            convert::widen(isa, x, floats);
+        row.for_chunks(BLOCK, |_, mut block| {
+            let floats = &mut buffer[..block.num_elements()];
+            convert::widen(isa, block.x(), floats);
             finish(isa, log, floats, &[max], &[last]);
-            convert::narrow(isa, floats, out);
-        }
-    }
+            convert::narrow(isa, floats, block.y());
+        });
+    });
 }
 
 /// As `softmax::columns`.
-pub fn columns<T: Stored>(isa: Isa, log: bool, x: &[T], at: Stripe, out: &mut StripeRows<'_, T>) {
+pub fn columns<T: Stored>(isa: Isa, log: bool, at: Stripe, rows: &mut StripeRows<'_, T>) {
     let width = at.width;
-    let input = |i: usize, to: &mut [f32]| convert::widen(isa, &x[at.first + i * at.stride..][..width], to);
     let (mut max, mut sums, mut last) = ([f32::NEG_INFINITY; WIDTH], [0.0; WIDTH], [0.0; WIDTH]);
     let mut buffer = [0.0; WIDTH];
     let floats = &mut buffer[..width];
     for i in 0..at.len {
-        input(i, floats);
+        convert::widen(isa, rows.row(i).x(), floats);
         for (max, &mut x) in max.iter_mut().zip(&mut *floats) {
             *max = if x > *max || (x.is_nan() && !max.is_nan()) { x } else { *max };
         }
@@ -128,15 +126,15 @@ pub fn columns<T: Stored>(isa: Isa, log: bool, x: &[T], at: Stripe, out: &mut St
     // A single column is not a row.
     let max = &max[..width.max(2)];
     for i in 0..at.len {
-        input(i, floats);
+        convert::widen(isa, rows.row(i).x(), floats);
         levels::on(isa, Exponentials { x: &mut *floats, max, sums: &mut sums });
     }
     for (last, (&max, &sum)) in last.iter_mut().zip(max.iter().zip(&sums)) {
         *last = if log { logarithm(max, sum) } else { scale(max, sum) };
     }
     for i in 0..at.len {
-        input(i, floats);
+        convert::widen(isa, rows.row(i).x(), floats);
         finish(isa, log, floats, max, &last);
-        convert::narrow(isa, floats, out.row(i));
+        convert::narrow(isa, floats, rows.row(i).y());
     }
 }

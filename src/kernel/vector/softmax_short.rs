@@ -3,6 +3,7 @@
 //!
 //! The sum of a row is made in f64, in pairs: each element is added to the one eight before it, then four, two and one.
 
+use super::elements::ElementPair;
 use super::lanes::Vector;
 use super::movement::TileTranspose;
 use super::reduce::{SideBySide, Sum};
@@ -17,25 +18,24 @@ const STRIDE: isize = (ROWS * size_of::<f32>()) as isize;
 /// Softmax, or its logarithm, of rows of `len` elements.
 ///
 /// # Safety
-/// The processor has the instructions of V and W, and the transposition's; rows have 1 to MOST elements, and the slices
-/// as many of them.
+/// The processor has the instructions of V and W, and the transposition's; rows have 1 to MOST elements, and are whole.
 #[inline(always)]
 pub unsafe fn rows<V: Vector, W: Wide, const LOG: bool>(
     transpose: &TileTranspose,
-    x: &[f32],
-    out: &mut [f32],
+    mut pair: ElementPair<'_, f32, f32>,
     len: usize,
 ) {
     let dense = (len * size_of::<f32>()) as isize;
     // By elements, and by rows.
     let (mut of_x, mut of_y) = ([[0f32; ROWS]; MOST], SideBySide::<Sum>::neutral());
-    for (x, out) in x.chunks(ROWS * len).zip(out.chunks_mut(ROWS * len)) {
-        let rows = x.len() / len;
+    pair.for_chunks(ROWS * len, |_, mut pair| {
+        let rows = pair.num_elements() / len;
+        let (x, out) = pair.addresses();
         let mut greatest = [0f32; ROWS];
         // SAFETY: as demanded of the caller; there is room for sixteen rows of MOST elements, and vectors begin LANES
         // before the end of sixteen.
         unsafe {
-            transpose.run((x.as_ptr().cast(), dense), (of_x.as_mut_ptr().cast(), STRIDE), rows, len);
+            transpose.run((x.cast(), dense), (of_x.as_mut_ptr().cast(), STRIDE), rows, len);
             for at in (0..ROWS).step_by(V::LANES) {
                 let mut most = V::splat(f32::NEG_INFINITY);
                 for x in &of_x[..len] {
@@ -60,6 +60,6 @@ pub unsafe fn rows<V: Vector, W: Wide, const LOG: bool>(
             }
         }
         // SAFETY: as above.
-        unsafe { transpose.run((of_y.numbers.as_ptr().cast(), STRIDE), (out.as_mut_ptr().cast(), dense), len, rows) };
-    }
+        unsafe { transpose.run((of_y.numbers.as_ptr().cast(), STRIDE), (out.cast(), dense), len, rows) };
+    });
 }

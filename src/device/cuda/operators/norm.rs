@@ -10,6 +10,10 @@ use crate::ops::Norm;
 use crate::ops::weir_norm_op_value::{WEIR_NORM_BATCH, WEIR_NORM_GROUP, WEIR_NORM_LAYER, WEIR_NORM_RMS};
 
 impl Operator for Norm {
+    fn in_place(&self) -> bool {
+        true
+    }
+
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let x = inputs[0].desc();
         let elements = count(x)? as usize;

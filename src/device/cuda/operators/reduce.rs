@@ -68,6 +68,10 @@ impl Operator for Reduce {
 }
 
 impl Operator for Softmax {
+    fn in_place(&self) -> bool {
+        true
+    }
+
     fn launches(&self, inputs: &[View], outputs: &[View], emit: &mut Emit<'_>) -> Result<()> {
         let x = inputs[0].desc();
         if count(x)? == 0 {

@@ -156,6 +156,12 @@ fn refusal(flat: &Flat, kernel: &FlatKernel, why: &str) -> Error {
     ))
 }
 
+/// Whether a kernel that works in place may write an output over a storage: each of its inputs there allows it.
+pub(super) fn may_write_over(flat: &Flat, kernel: &FlatKernel, storage: u32) -> bool {
+    let inputs = &flat.args[kernel.args as usize..][..usize::from(kernel.num_inputs)];
+    inputs.iter().enumerate().all(|(i, arg)| arg.storage != storage || flat.kernel_of(kernel).in_place_of(i))
+}
+
 impl<'a> Planner<'a> {
     fn new(flat: &'a Flat, of: Vec<Place>) -> Planner<'a> {
         let n = flat.bodies.len();
@@ -401,7 +407,8 @@ impl<'a> Planner<'a> {
                         continue;
                     }
                     let fits = |arg: &&crate::graph::compile::layout::flat::FlatArg| {
-                        self.why_not(node, ending.contains(&arg.storage), arg.storage, to).is_none()
+                        may_write_over(self.flat, kernel, arg.storage)
+                            && self.why_not(node, ending.contains(&arg.storage), arg.storage, to).is_none()
                     };
                     let wanted = taken.map_or(0..inputs, |input| input..input + 1);
                     if let Some(from) = args[wanted].iter().find(fits).map(|arg| arg.storage) {
@@ -416,10 +423,10 @@ impl<'a> Planner<'a> {
                     }
                     // Shares may have gone another way than to the node that must have them all.
                     let is_last = ending.contains(&from) || self.is_behind_all(node, from, rows);
-                    let why = if self.flat.kernel_of(kernel).in_place() {
-                        self.why_not(node, is_last, from, to)
-                    } else {
-                        Some("the kernel does not work in place")
+                    let why = match self.flat.kernel_of(kernel).in_place() {
+                        true if may_write_over(self.flat, kernel, from) => self.why_not(node, is_last, from, to),
+                        true => Some("the kernel does not work in the place of this input"),
+                        false => Some("the kernel does not work in place"),
                     };
                     if let Some(why) = why {
                         return Err(refusal(self.flat, kernel, why));

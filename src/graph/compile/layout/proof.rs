@@ -6,7 +6,7 @@
 use super::accesses::{self, Subgraphs};
 use super::flat::{Flat, StorageKind};
 use super::joins::Joins;
-use super::memory::Places;
+use super::memory::{self, Places};
 use crate::graph::plan::Slot;
 use crate::graph::plan::arena::prove;
 use crate::graph::plan::{Body, Loop, Place, Release};
@@ -41,7 +41,7 @@ pub(super) fn check(flat: &Flat, places: &Places) {
                         brings.iter().all(|&d| d == x.node || before[x.node as usize][d as usize])
                     })
                     || is_one_or_other(flat, x.node, y.node)
-                    || x.node == y.node && range(first) == range(second) && replaces(flat, *x, *y)
+                    || x.node == y.node && range(first) == range(second) && replaces(flat, (first, *x), *y)
             })
         })
     };
@@ -81,8 +81,9 @@ fn is_one_or_other(flat: &Flat, x: u32, y: u32) -> bool {
 }
 
 /// Whether a kernel may read the one and write the other in the same memory.
-fn replaces(flat: &Flat, x: StorageTouch, y: StorageTouch) -> bool {
-    flat.kernel_at(x.node as usize).is_some_and(|kernel| flat.kernel_of(kernel).in_place() && !x.writes && y.writes)
+fn replaces(flat: &Flat, (storage, x): (usize, StorageTouch), y: StorageTouch) -> bool {
+    let allows = |kernel| flat.kernel_of(kernel).in_place() && memory::may_write_over(flat, kernel, storage as u32);
+    flat.kernel_at(x.node as usize).is_some_and(allows) && !x.writes && y.writes
 }
 
 fn names<'a>(flat: &'a Flat, touched: &[StorageTouch]) -> Vec<&'a str> {

@@ -117,15 +117,37 @@ pub fn run_on(kernel: &dyn Kernel, inputs: &[Any], pool: Option<&Ref<ThreadPool>
     result.map(|()| output)
 }
 
+/// Runs a kernel in the calling thread, also in the memory of an input that is like the output.
 pub fn run(kernel: &dyn Kernel, inputs: &[Any]) -> Any {
-    run_on(kernel, inputs, None).unwrap()
+    let want = run_on(kernel, inputs, None).unwrap();
+    check_in_place(kernel, inputs, None, &want);
+    want
+}
+
+fn check_in_place(kernel: &dyn Kernel, inputs: &[Any], pool: Option<&Ref<ThreadPool>>, want: &Any) {
+    for i in 0..inputs.len() {
+        if !kernel.in_place() || !kernel.in_place_of(i) || inputs[i].desc != want.desc {
+            continue;
+        }
+        let mut own = inputs.to_vec();
+        let views: Vec<_> = own.iter_mut().map(Any::view).collect();
+        let output_views = [views[i].clone()];
+        // SAFETY: nothing else uses the tensors.
+        unsafe {
+            let context = KernelContext::new(&views, &output_views, pool, Scratch::none(8), &NEVER);
+            kernel.compute(&context, context.outputs()).unwrap();
+        }
+        own.iter().for_each(Any::check_guards);
+        assert!(own[i].bytes() == want.bytes(), "{} in the memory of input {i}: other bytes", kernel.name());
+    }
 }
 
 /// The same bytes on all pools as without one.
 pub fn check_pools(kernel: &dyn Kernel, inputs: &[Any]) {
-    let want = run(kernel, inputs).bytes();
+    let want = run(kernel, inputs);
     for (name, pool) in pools() {
         let got = run_on(kernel, inputs, Some(&pool)).unwrap();
-        assert!(got.bytes() == want, "{} on {name}: other bytes than without a pool", kernel.name());
+        assert!(got.bytes() == want.bytes(), "{} on {name}: other bytes than without a pool", kernel.name());
+        check_in_place(kernel, inputs, Some(&pool), &want);
     }
 }

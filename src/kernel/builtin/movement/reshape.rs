@@ -13,7 +13,7 @@ impl BuiltinOperation for Builtin<Reshape> {
         traffic_ns(output)
     }
 
-    fn in_place(&self) -> bool {
+    fn in_place_of(&self, _: usize) -> bool {
         true
     }
 

@@ -2,6 +2,7 @@
 
 use super::{Affine, all};
 use crate::kernel::vector::convert::Stored;
+use crate::kernel::vector::elements::ElementPair;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::wide::{self, LANES, Wide, WideWork};
 
@@ -13,8 +14,7 @@ pub struct Channels<'a, T, P> {
     pub epsilon: f32,
     pub affine: Affine<'a, P>,
     pub inner: usize,
-    pub x: &'a [T],
-    pub out: &'a mut [T],
+    pub pair: ElementPair<'a, T, T>,
     /// Index of the first element.
     pub first: usize,
 }
@@ -24,7 +24,6 @@ const AT_ONCE: usize = 256;
 
 impl<T: Stored, P: Stored> Channels<'_, T, P> {
     pub fn normalise(self, isa: Isa) {
-        assert!(self.x.len() == self.out.len());
         wide::on(isa, self);
     }
 
@@ -41,16 +40,14 @@ impl<T: Stored, P: Stored> Channels<'_, T, P> {
     #[inline(always)]
     unsafe fn in_turn<W: Wide>(&mut self) {
         let count = self.mean.len();
-        let (mut x, mut out) = (self.x, std::mem::take(&mut self.out));
+        let (mut done, all_of) = (0, self.pair.num_elements());
         let (mut channel, mut at) = (self.first / self.inner % count, self.first % self.inner);
-        while !out.is_empty() {
-            let len = (self.inner - at).min(out.len());
-            let (part, rest) = out.split_at_mut(len);
+        while done < all_of {
+            let len = (self.inner - at).min(all_of - done);
+            let (mean, factor, shift) = (self.mean[channel], self.factor(channel), self.affine.of(channel).1);
             // SAFETY: as demanded of the caller.
-            unsafe {
-                all::<W, T>(&x[..len], self.mean[channel], self.factor(channel), self.affine.of(channel).1, part)
-            };
-            (x, out, at) = (&x[len..], rest, 0);
+            unsafe { all::<W, T>(self.pair.part(done..done + len), mean, factor, shift) };
+            (done, at) = (done + len, 0);
             channel = if channel + 1 == count { 0 } else { channel + 1 };
         }
     }
@@ -61,7 +58,7 @@ impl<T: Stored, P: Stored> Channels<'_, T, P> {
     /// As of `Wide`.
     #[inline(always)]
     unsafe fn side_by_side<W: Wide>(&mut self) {
-        let (x, out, count) = (self.x, std::mem::take(&mut self.out), self.mean.len());
+        let (len, count) = (self.pair.num_elements(), self.mean.len());
         let mut factors = [0f32; AT_ONCE];
         for begin in (0..count).step_by(AT_ONCE) {
             let channels = begin..(begin + AT_ONCE).min(count);
@@ -70,20 +67,15 @@ impl<T: Stored, P: Stored> Channels<'_, T, P> {
             }
             // A row begins where the channel is 0; the first and the last row may be partial.
             let mut row = 0isize - (self.first % count) as isize;
-            while row < out.len() as isize {
+            while row < len as isize {
                 let low = (row + channels.start as isize).max(0) as usize;
-                let high = (row + channels.end as isize).clamp(low as isize, out.len().max(low) as isize) as usize;
+                let high = (row + channels.end as isize).clamp(low as isize, len.max(low) as isize) as usize;
                 if low < high {
                     let channel = (low as isize - row) as usize;
                     let constants = (&self.mean[channel..][..high - low], &factors[channel - begin..][..high - low]);
-                    let (x, out) = (&x[low..high], &mut out[low..high]);
+                    let shift = self.affine.shift.map(|shift| &shift[channel..][..high - low]);
                     // SAFETY: as demanded of the caller.
-                    unsafe {
-                        match self.affine.shift {
-                            None => each::<W, T, P>(x, constants, None, out),
-                            Some(shift) => each::<W, T, P>(x, constants, Some(&shift[channel..][..high - low]), out),
-                        }
-                    }
+                    unsafe { each::<W, T, P>(self.pair.part(low..high), constants, shift) }
                 }
                 row += count as isize;
             }
@@ -105,15 +97,15 @@ impl<T: Stored, P: Stored> WideWork for Channels<'_, T, P> {
 /// As of `Wide`.
 #[inline(always)]
 unsafe fn each<W: Wide, T: Stored, P: Stored>(
-    x: &[T],
+    mut pair: ElementPair<'_, T, T>,
     (means, factors): (&[f32], &[f32]),
     shift: Option<&[P]>,
-    out: &mut [T],
 ) {
-    let (len, whole) = (x.len(), x.len() - x.len() % LANES);
-    assert!(means.len() == len && factors.len() == len && out.len() == len);
+    let len = pair.num_elements();
+    let whole = len - len % LANES;
+    assert!(means.len() == len && factors.len() == len);
     assert!(shift.is_none_or(|shift| shift.len() == len));
-    let (x, means, factors, out) = (x.as_ptr(), means.as_ptr(), factors.as_ptr(), out.as_mut_ptr());
+    let ((x, out), means, factors) = (pair.addresses(), means.as_ptr(), factors.as_ptr());
     let shift = shift.map(<[P]>::as_ptr);
     // SAFETY: as demanded of the caller; addresses are below `len`.
     unsafe {

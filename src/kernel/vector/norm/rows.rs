@@ -6,6 +6,7 @@
 
 use super::{Affine, all};
 use crate::kernel::vector::convert::Stored;
+use crate::kernel::vector::elements::ElementPair;
 use crate::kernel::vector::isa::Isa;
 use crate::kernel::vector::wide::{self, LANES, Wide, WideWork};
 
@@ -31,8 +32,7 @@ pub enum RowStatistic {
 pub struct RowNorm<'a, T, P> {
     pub by: RowStatistic,
     pub epsilon: f32,
-    pub x: &'a [T],
-    pub out: &'a mut [T],
+    pub pair: ElementPair<'a, T, T>,
     pub len: usize,
     /// Consecutive elements with one scale and shift, `channels` times in a row: 1 and `len`, or a channel's.
     pub inner: usize,
@@ -44,7 +44,7 @@ pub struct RowNorm<'a, T, P> {
 
 impl<T: Stored, P: Stored> RowNorm<'_, T, P> {
     pub fn normalise(self, isa: Isa) {
-        assert!(self.x.len() == self.out.len() && self.len.is_multiple_of(self.inner));
+        assert!(self.len.is_multiple_of(self.inner));
         wide::on(isa, self);
     }
 
@@ -59,21 +59,20 @@ impl<T: Stored, P: Stored> RowNorm<'_, T, P> {
         // A division takes as long as a short row's sums.
         let at = if self.cycle == 1 { 0 } else { (self.first + number) % self.cycle * channels };
         let affine = self.affine.part(at, channels);
-        let (x, out) = (&self.x[number * len..][..len], &mut self.out[number * len..][..len]);
+        let mut row = self.pair.part(number * len..(number + 1) * len);
         // SAFETY: as demanded of the caller.
         unsafe {
             if inner == 1 {
                 return match (affine.scale, affine.shift) {
-                    (None, None) => each::<W, T, P, false, false>(x, mean, factor, (&[], &[]), out),
-                    (Some(scale), None) => each::<W, T, P, true, false>(x, mean, factor, (scale, &[]), out),
-                    (None, Some(shift)) => each::<W, T, P, false, true>(x, mean, factor, (&[], shift), out),
-                    (Some(scale), Some(shift)) => each::<W, T, P, true, true>(x, mean, factor, (scale, shift), out),
+                    (None, None) => each::<W, T, P, false, false>(row, mean, factor, (&[], &[])),
+                    (Some(scale), None) => each::<W, T, P, true, false>(row, mean, factor, (scale, &[])),
+                    (None, Some(shift)) => each::<W, T, P, false, true>(row, mean, factor, (&[], shift)),
+                    (Some(scale), Some(shift)) => each::<W, T, P, true, true>(row, mean, factor, (scale, shift)),
                 };
             }
             for c in 0..channels {
-                let (x, out) = (&x[c * inner..][..inner], &mut out[c * inner..][..inner]);
                 let (scale, shift) = affine.of(c);
-                all::<W, T>(x, mean, factor * scale, shift, out);
+                all::<W, T>(row.part(c * inner..(c + 1) * inner), mean, factor * scale, shift);
             }
         }
     }
@@ -82,14 +81,14 @@ impl<T: Stored, P: Stored> RowNorm<'_, T, P> {
 impl<T: Stored, P: Stored> WideWork for RowNorm<'_, T, P> {
     #[inline(always)]
     unsafe fn run<W: Wide>(mut self) {
-        let (len, count) = (self.len, self.x.len() / self.len);
+        let (len, count) = (self.len, self.pair.num_elements() / self.len);
         let (inverse, epsilon) = (1.0 / len as f64, f64::from(self.epsilon));
         let factor = |power: f64| (1.0 / (power * inverse + epsilon).sqrt()) as f32;
         let at_once = (GROUP / len).clamp(1, ROWS);
         let mut first = 0;
         while first < count {
             let some = at_once.min(count - first);
-            let rows = &self.x[first * len..][..some * len];
+            let rows = &self.pair.x()[first * len..][..some * len];
             let (mut means, mut factors) = ([0f32; ROWS], [0f32; ROWS]);
             // SAFETY: as demanded of the caller.
             unsafe {
@@ -189,15 +188,15 @@ unsafe fn squares<W: Wide, T: Stored>(x: &[T]) -> f64 {
 /// As of `Wide`.
 #[inline(always)]
 unsafe fn each<W: Wide, T: Stored, P: Stored, const SCALE: bool, const SHIFT: bool>(
-    x: &[T],
+    mut pair: ElementPair<'_, T, T>,
     mean: f32,
     factor: f32,
     (scale, shift): (&[P], &[P]),
-    out: &mut [T],
 ) {
-    let (len, whole) = (x.len(), x.len() - x.len() % LANES);
-    assert!((!SCALE || scale.len() == len) && (!SHIFT || shift.len() == len) && out.len() == len);
-    let (x, scale, shift, out) = (x.as_ptr(), scale.as_ptr(), shift.as_ptr(), out.as_mut_ptr());
+    let len = pair.num_elements();
+    let whole = len - len % LANES;
+    assert!((!SCALE || scale.len() == len) && (!SHIFT || shift.len() == len));
+    let ((x, out), scale, shift) = (pair.addresses(), scale.as_ptr(), shift.as_ptr());
     // SAFETY: as demanded of the caller; addresses are below `len`.
     unsafe {
         let (mean, factor) = (W::splat(mean), W::splat(factor));
