@@ -65,7 +65,8 @@ fn measure(name: &str, (wanted, cold): (&str, bool), [size, channels, filters, t
     let output = (size + 2 * padding - taps) / stride + 1;
     let axis = Axis { input: size, output, taps, stride, dilation: 1, before: padding, edge: EdgeMode::Zero };
     let activation = Activation::RELU;
-    let conv = ConvShape { images: 1, groups: 1, channels, filters, rows: axis, columns: axis, activation };
+    let (slices, rows, columns) = (Axis::ONE, axis, axis);
+    let conv = ConvShape { images: 1, groups: 1, channels, filters, slices, rows, columns, activation };
     let [x, weights, out] = conv.sizes().map(Floats::new);
     let (bias, copies) = (Floats::new(filters), if cold { COLD.div_ceil(weights.0.bytes()) } else { 1 });
     // Other layers drive a layer's weights out of the caches.

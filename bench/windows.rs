@@ -53,7 +53,7 @@ fn time(name: &str, kernel: &dyn Kernel, dims: &[Vec<i64>]) {
 }
 
 fn windows(strides: [i64; 2], begin: i64, end: i64) -> Windows {
-    Windows { strides, dilations: [0; 2], begin: [begin; 2], end: [end; 2], edge: EdgeMode::Zero }
+    Windows { strides, begin: [begin; 2], end: [end; 2], edge: EdgeMode::Zero, ..Windows::default() }
 }
 
 fn depthwise(channels: i64, [height, width]: [i64; 2], taps: i64, strides: [i64; 2], activation: Activation) {
@@ -70,7 +70,7 @@ fn depthwise(channels: i64, [height, width]: [i64; 2], taps: i64, strides: [i64;
 }
 
 fn pooling(op: weir_pooling_op_value, channels: i64, [height, width]: [i64; 2], taps: [i64; 2], windows: Windows) {
-    let kernel = Builtin::new(Pooling { op, kernel: Some(taps), windows });
+    let kernel = Builtin::new(Pooling { op, kernel: Some(taps), depth_kernel: 0, windows });
     let Windows { strides, begin, end, .. } = windows;
     let shape = format!("{} x {} {channels} x {height} x {width}", taps[0], taps[1]);
     let kind = if op == WEIR_POOLING_MAX { "maximum" } else { "average" };

@@ -67,7 +67,8 @@ const PLAIN: Matmul = Matmul {
 };
 
 fn windows(stride: i64, padding: i64) -> Windows {
-    Windows { strides: [stride; 2], dilations: [1; 2], begin: [padding; 2], end: [padding; 2], edge: EdgeMode::Zero }
+    let (strides, dilations, padding) = ([stride; 2], [1; 2], [padding; 2]);
+    Windows { strides, dilations, begin: padding, end: padding, edge: EdgeMode::Zero, ..Windows::default() }
 }
 
 fn conv(windows: Windows, groups: i64, bias: bool) -> Builtin<Conv> {
@@ -305,7 +306,7 @@ fn drawn(seed: u64, open: bool) -> (Graph, Vec<Vec<Ref<Tensor>>>) {
             }
             4 if is_image => {
                 let op = weir_pooling_op_value::WEIR_POOLING_MAX;
-                let pooling = Pooling { op, kernel: Some([3, 3]), windows: windows(1, 1) };
+                let pooling = Pooling { op, kernel: Some([3, 3]), depth_kernel: 0, windows: windows(1, 1) };
                 node(&mut graph, &name, Builtin::new(pooling), &[a])
             }
             4 => {

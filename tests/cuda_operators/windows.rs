@@ -148,7 +148,7 @@ fn pooling() {
 fn volumes() {
     let mut pooling = weir_pooling_desc {
         struct_size: size_of::<weir_pooling_desc>(),
-        flags: WEIR_POOLING_GLOBAL as u64,
+        flags: weir_pooling_flags::WEIR_POOLING_GLOBAL as u64,
         op: WEIR_POOLING_AVERAGE as u32,
         data_layout: 0,
         kernel: [0; 2],

@@ -33,6 +33,7 @@ const fn windows(padding: i64, strides: i64, dilations: i64) -> Windows {
         dilations: [dilations; 2],
         begin: [padding; 2],
         end: [padding; 2],
+        depth: AxisSettings { stride: 0, dilation: 0, begin: 0, end: 0 },
         edge: EdgeMode::Zero,
     }
 }
@@ -42,7 +43,7 @@ fn conv(windows: Windows, groups: i64, bias: bool) -> Arc<dyn Kernel> {
 }
 
 fn pooling(op: weir_pooling_op_value, kernel: Option<[i64; 2]>, windows: Windows) -> Arc<dyn Kernel> {
-    Arc::new(Builtin::new(Pooling { op, kernel, windows }))
+    Arc::new(Builtin::new(Pooling { op, kernel, depth_kernel: 0, windows }))
 }
 
 fn reshape(dims: &[i64]) -> Arc<dyn Kernel> {
@@ -284,6 +285,7 @@ fn cases() -> Vec<Case> {
             plain(ConvTranspose {
                 windows: windows(1, 2, 1),
                 more: [1, 0],
+                depth_more: 0,
                 groups: 2,
                 bias: true,
                 activation: Activation::RELU,

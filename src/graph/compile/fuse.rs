@@ -184,7 +184,7 @@ impl<'a> Fusing<'a> {
     /// Whether a node begins with a kernel that is not elementwise.
     fn is_product(&self, index: usize) -> bool {
         let NodeBody::Kernel { kernel, inputs, .. } = &self.graph.nodes[index].body else { return false };
-        let (first, inputs) = self.fused.get(&index).map_or((kernel, inputs), |part| (&part.first, &part.inputs));
+        let (first, inputs) = self.fused.get(&index).map_or((kernel, inputs), |part| (part.first, &part.inputs));
         let first = first.kernel();
         let descs: Vec<Desc> =
             inputs.iter().take(first.num_inputs()).map(|&value| *self.verified.desc(value)).collect();
