@@ -220,7 +220,8 @@ fn check(stream: &Stream, kernel: &BoundKernel, inputs: &[&Tensor], outputs: &[&
             stream.queue().name()
         )));
     }
-    let may_share = |i: usize| kernel.kernel().in_place() && kernel.kernel().in_place_of(i);
+    let in_place = kernel.kernel().in_place() && kernel.on_device().is_none_or(|on_device| on_device.in_place());
+    let may_share = |i: usize| in_place && kernel.kernel().in_place_of(i);
     if !(0..inputs.len()).all(may_share) {
         let place = |tensor: &Tensor| TensorRange::host(tensor.data(), tensor.bytes());
         let to_read = |i: usize| if may_share(i) { TensorRange::NOWHERE } else { place(inputs[i]) };
