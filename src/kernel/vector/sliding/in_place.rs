@@ -7,6 +7,7 @@
 //! Shapes that are rare have the tiles of AVX2 on all levels above it.
 
 use super::combine::Combine;
+use super::down_first::SameInAnyOrder;
 use super::filters::Filters;
 use super::rows::{ROWS, TilePlace, WindowPlane};
 use super::source::{APART, Lines, WindowSource, has_edge};
@@ -105,13 +106,13 @@ impl ImageWindows<'_> {
     pub unsafe fn compute<C: Combine>(&self, isa: Isa, planes: Range<usize>, rows: Range<usize>) {
         // SAFETY: as demanded of the caller.
         unsafe {
-            let are_numbers = C::IN_ANY_ORDER && levels::on(isa, AreFinite { x: self.under(&planes, &rows) });
+            let is_same = C::IN_ANY_ORDER && levels::on(isa, SameInAnyOrder { x: self.under(&planes, &rows) });
             for first in rows.clone().take(self.down.dilation) {
                 let rows = self.shared_rows(first, rows.end);
-                if are_numbers {
-                    self.of_shape::<C::OfNumbers>(isa, planes.clone(), &rows);
+                if is_same {
+                    self.of_shape::<C::OfNumbers>(isa, planes.clone(), &rows, true);
                 } else {
-                    self.of_shape::<C>(isa, planes.clone(), &rows);
+                    self.of_shape::<C>(isa, planes.clone(), &rows, !C::IN_ANY_ORDER);
                 }
             }
         }
@@ -145,7 +146,8 @@ impl ImageWindows<'_> {
         &self.x[begin.min(end)..end]
     }
 
-    unsafe fn of_shape<C: Combine>(&self, isa: Isa, planes: Range<usize>, rows: &SharedRows) {
+    /// `in_shape`: the tile of the shape may take elements in an order of its own.
+    unsafe fn of_shape<C: Combine>(&self, isa: Isa, planes: Range<usize>, rows: &SharedRows, in_shape: bool) {
         let (taps, down, across) = (self.across.taps, self.down.stride, self.across.stride);
         // SAFETY: as demanded of the caller.
         unsafe {
@@ -161,7 +163,7 @@ impl ImageWindows<'_> {
                 (3, 1, 2) if C::WEIGHTS => self.on_level::<C, 3, 1, 2>(isa, planes, rows),
                 (3, 2, 1) if C::WEIGHTS => self.on_level::<C, 3, 2, 1>(isa, planes, rows),
                 (3, 1, 1) if self.down.taps == 3 => self.on_level::<C, 3, 1, 1>(isa, planes, rows),
-                (3, 2, 2) if self.down.taps == 3 => self.on_level::<C, 3, 2, 2>(isa, planes, rows),
+                (3, 2, 2) if self.down.taps == 3 && in_shape => self.on_level::<C, 3, 2, 2>(isa, planes, rows),
                 (2, 2, 2) if !C::WEIGHTS && self.down.taps == 2 => self.on_level::<C, 2, 2, 2>(isa, planes, rows),
                 (3, _, 1) if !C::WEIGHTS => self.on_level::<C, 3, 0, 1>(isa, planes, rows),
                 (3, ..) if !C::WEIGHTS => self.on_level::<C, 3, 0, 2>(isa, planes, rows),
