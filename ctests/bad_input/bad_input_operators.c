@@ -23,7 +23,7 @@
         REFUSED(name, (good.engine, &desc, NULL, NULL), "out_kernel is NULL");                                         \
         REFUSED(name, (good.engine, UNALIGNED, NULL, NEW(kernel)), "desc is not aligned");                             \
         if (!(takes_null)) REFUSED(name, (good.engine, NULL, NULL, NEW(kernel)), "desc is NULL");                      \
-        desc.struct_size = sizeof(size_t);                                                                             \
+        desc.struct_size = sizeof(size_t) - 1;                                                                         \
         REFUSED(name, (good.engine, &desc, NULL, NEW(kernel)), "desc->struct_size is");                                \
         desc.struct_size = 5000;                                                                                       \
         REFUSED(name, (good.engine, &desc, NULL, NEW(kernel)), "desc->struct_size is 5000");                           \
