@@ -179,7 +179,10 @@ extern "C" {
 /** A range of an engine's memory, or of the caller's own, that tensors can lie in. Shared: create, retain, release. */
 typedef struct weir_buffer weir_buffer;
 
-/** A kernel with its tensors on a stream, checked once and enqueued as often as needed. Shared: create, retain, release. */
+/**
+ * A kernel with its tensors on a stream, checked once and enqueued as often as needed. Shared: create, retain,
+ * release.
+ */
 typedef struct weir_call weir_call;
 
 /**
@@ -1791,7 +1794,7 @@ weir_status weir_enqueue(weir_stream *stream,
 /**
  * Prepares a call: a kernel with its tensors on a stream. All that weir_enqueue checks is checked here, once, and the
  * scratch memory that the kernel wants is allocated here. For calls that are repeated with the same tensors, whose
- * numbers may change: besides the kernel's own time a call costs about half of what weir_enqueue does.
+ * numbers may change: besides the kernel's own time a call costs about a third of what weir_enqueue does.
  *
  * Ownership: the call holds references to stream, kernel and tensors; the arrays are copied. Errors: those of
  * weir_enqueue for arguments; RESOURCE_EXHAUSTED (scratch memory).
@@ -1813,8 +1816,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_call_retain(weir_call *call);
 WEIR_API void weir_call_release(weir_call *call);
 
 /**
- * Runs a prepared call on its stream, as weir_enqueue would with the same arguments. Any thread may enqueue a call, and
- * enqueue it again before earlier turns are done: its turns come one after another, in the order of the stream.
+ * Runs a prepared call on its stream, as weir_enqueue would with the same arguments. Any thread may enqueue a call,
+ * also before earlier turns are done: its turns come one after another, in the order of the stream.
  *
  * Blocking: as weir_enqueue. Errors: FAILED_PRECONDITION, RESOURCE_EXHAUSTED and the kernel's own status, as
  * weir_enqueue.

@@ -57,7 +57,8 @@ pub struct weir_tensor {
 pub struct weir_kernel {
     _opaque: [u8; 0],
 }
-/// A kernel with its tensors on a stream, checked once and enqueued as often as needed. Shared: create, retain, release.
+/// A kernel with its tensors on a stream, checked once and enqueued as often as needed. Shared: create, retain,
+/// release.
 pub struct weir_call {
     _opaque: [u8; 0],
 }

@@ -26,7 +26,7 @@ pub(super) struct QueuedCall {
     _tensors: (Vec<Ref<Tensor>>, Vec<Ref<Tensor>>),
 }
 
-/// What keeps the scratch memory of a call alive.
+/// The owner of the scratch memory of a call.
 enum ScratchOwner {
     /// The stream's cache, which has the block back already: later calls on the stream may use it.
     Lane { _cache: Arc<StreamCache> },

@@ -169,7 +169,7 @@ pub unsafe extern "C" fn weir_enqueue(
 
 /// Prepares a call: a kernel with its tensors on a stream. All that weir_enqueue checks is checked here, once, and the
 /// scratch memory that the kernel wants is allocated here. For calls that are repeated with the same tensors, whose
-/// numbers may change: besides the kernel's own time a call costs about half of what weir_enqueue does.
+/// numbers may change: besides the kernel's own time a call costs about a third of what weir_enqueue does.
 ///
 /// Ownership: the call holds references to stream, kernel and tensors; the arrays are copied. Errors: those of
 /// weir_enqueue for arguments; RESOURCE_EXHAUSTED (scratch memory).
@@ -211,8 +211,8 @@ pub unsafe extern "C" fn weir_call_release(call: *mut weir_call) {
     guard_release("weir_call_release", || unsafe { handle::release(call) });
 }
 
-/// Runs a prepared call on its stream, as weir_enqueue would with the same arguments. Any thread may enqueue a call, and
-/// enqueue it again before earlier turns are done: its turns come one after another, in the order of the stream.
+/// Runs a prepared call on its stream, as weir_enqueue would with the same arguments. Any thread may enqueue a call,
+/// also before earlier turns are done: its turns come one after another, in the order of the stream.
 ///
 /// Blocking: as weir_enqueue. Errors: FAILED_PRECONDITION, RESOURCE_EXHAUSTED and the kernel's own status, as
 /// weir_enqueue.

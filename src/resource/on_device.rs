@@ -73,7 +73,7 @@ struct Chain {
     broken: Option<Error>,
 }
 
-/// What an access uses whose end nobody knows, in the order in which it is given back.
+/// The memory and the stream of an access whose end nobody knows, in the order in which they are given back.
 struct Remainder {
     line: Option<Box<dyn DeviceStream>>,
     memory: [Option<MemoryBlock>; 2],

@@ -52,7 +52,7 @@ pub trait Progress: Send + Sync {
     /// How long what is open may take by itself: while another process moves a large message, a nap would be longer.
     fn expected_ns(&self) -> u64;
 
-    /// When it must be asked again at the latest, on the library's clock. What makes it earlier is `has_news`.
+    /// When it must be asked again at the latest, on the library's clock. `has_news` makes it earlier.
     fn due_ns(&self) -> u64 {
         u64::MAX
     }
@@ -82,7 +82,7 @@ static OPEN: AtomicU32 = AtomicU32::new(0);
 static OF_ONE_THREAD: AtomicU32 = AtomicU32::new(0);
 /// 1 while a thread polls.
 static HAS_POLLER: AtomicU32 = AtomicU32::new(0);
-/// What polling threads are told of; wraps. And how many of them nap.
+/// The number of operations that began, which ends naps; wraps. And the number of threads that nap.
 static NEWS: AtomicU32 = AtomicU32::new(0);
 static NAPPING: AtomicU32 = AtomicU32::new(0);
 
@@ -354,7 +354,7 @@ pub fn wait(
         let took = now - asked;
         // Behind a nap a poll takes long by itself: the next one tells.
         let has_worked = !is_cold && expected_ns >= LARGE_NS && took > WORKED_NS;
-        // What has begun since may be quick, however late something else is.
+        // An operation that has begun since may be quick, however late another one is.
         if has_moved || has_worked || seen != earlier {
             since = now;
             continue;

@@ -55,7 +55,7 @@ pub(super) fn late(bench: &DeviceBench) -> Finding {
                 return Err(format!("an event of {whose} does not give the failure in front of it"));
             }
         }
-        // What follows from a failure may be ABORTED, and then names the failure.
+        // A failure that follows from another may be ABORTED, and then names it.
         let code = |event: &Arc<dyn DeviceEvent>| event.is_reached().err().map(|error| error.as_origin().code());
         if let (Some(first), Some(second)) = (code(&event), code(&other))
             && first != second

@@ -272,8 +272,8 @@ fn poolings_are_what_the_definition_says() {
     }
 }
 
-/// As if the elements were taken one after the other, those at one place of all slices first: the last one of equals, the
-/// first NaN.
+/// As if the elements were taken one after the other, those at one place of all slices first: the last one of equals,
+/// the first NaN.
 #[test]
 fn the_greatest_zero_and_the_nan_of_volumes_are_those_of_the_order() {
     let mut drawn = Drawn(4);
@@ -326,8 +326,8 @@ fn what_is_no_volume_is_refused() {
     refused(
         &of,
         &[f32s(&[1, 2, 2, 5, 5]), f32s(&[3, 2, 3, 3, 3])],
-        "input 0: dimension 2 of f32[1,2,2,5,5] with a padding of 0 and 0 is shorter than the 3 elements of the filters \
-         (input 1)",
+        "input 0: dimension 2 of f32[1,2,2,5,5] with a padding of 0 and 0 is shorter than the 3 elements of the \
+         filters (input 1)",
     );
     let transposed = ConvTranspose {
         windows: Windows::default(),

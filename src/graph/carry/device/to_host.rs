@@ -2,8 +2,9 @@
 //! They complete when the bytes are there, and hold no thread until then.
 //!
 //! Each copy is issued by one engine, on its stream for fetches, which waits only for the piece of work that writes the
-//! value; or on the stream of that work, where nothing else could go on meanwhile (`place::lanes`). To and from the host's memory they go through pinned memory, if the device has such. A copy's source and
-//! destination keep their bytes until the run is over, so nothing else needs a wait.
+//! value; or on the stream of that work, where nothing else could go on meanwhile (`place::lanes`). To and from the
+//! host's memory they go through pinned memory, if the device has such. A copy's source and destination keep their bytes
+//! until the run is over, so nothing else needs a wait.
 
 use super::device_frame::{AwaitedCall, ValuePlace};
 use super::frame_stream::of;
@@ -192,7 +193,7 @@ impl Kernel for Pace {
 }
 
 /// Has the stream of fetches wait for the writer of a value, does something on it, and completes when that is done; or
-/// does so on the stream that it is in line on. Engine, use and stream are given by number. The host's remaining work is
+/// does so on the stream that it is in line on. Engine, use and stream are given by number. The host's other work is
 /// done before.
 fn complete(
     frame: &Arc<RunFrame>,
