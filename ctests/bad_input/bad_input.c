@@ -149,6 +149,8 @@ static void rows_of_release(void) {
     ROW(weir_tensor_release, (UNALIGNED));
     ROW(weir_kernel_release, (NULL));
     ROW(weir_kernel_release, (WRONG(tensor)));
+    ROW(weir_call_release, (NULL));
+    ROW(weir_call_release, (WRONG(tensor)));
     ROW(weir_graph_destroy, (NULL));
     ROW(weir_graph_destroy, (WRONG(program)));
     ROW(weir_program_release, (NULL));
