@@ -189,6 +189,46 @@ fn products_of_halves_are_the_same_however_b_lies() {
     }
 }
 
+/// The first row of products of random halves has the same bits with any number of rows behind it, and however B lies.
+#[test]
+fn an_element_of_a_product_of_halves_does_not_depend_on_the_other_rows() {
+    let random = |count: usize, seed: u32| -> Vec<f64> {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            f64::from(state >> 8) / f64::from(1 << 23) - 1.0
+        };
+        (0..count).map(|_| next()).collect()
+    };
+    for (of, k, n) in [(dtype::F16, 512, 200), (dtype::F16, 1100, 200), (dtype::BF16, 700, 33), (dtype::BF16, 1030, 1)]
+    {
+        let (x, y) = (random(160 * k, 1), random(k * n, 2));
+        let y_turned: Vec<f64> = (0..k * n).map(|at| y[at % k * n + at / k]).collect();
+        let of_shape =
+            |rows: usize, columns: usize, values: &[f64]| TypedTensor::new(of, &[rows as i64, columns as i64], values);
+        let (b, turned) = (of_shape(k, n, &y), of_shape(n, k, &y_turned));
+        let view = b.view();
+        // SAFETY: nothing writes the tensor.
+        let weights = Arc::new(Packed::new(unsafe { view.as_bytes() }, false).unwrap());
+        let plain = Builtin::new(Matmul { wide: true, ..PLAIN });
+        let transposed = Builtin::new(Matmul { wide: true, transpose_b: true, ..PLAIN });
+        let packed = with(Matmul { wide: true, ..PLAIN }, weights);
+        let mut want = None;
+        for m in [1, 2, 4, 5, 8, 24, 25, 160] {
+            let a = of_shape(m, k, &x[..m * k]);
+            for (how, kernel, inputs) in [
+                ("as it is", &plain, &[&a, &b][..]),
+                ("transposed", &transposed, &[&a, &turned]),
+                ("packed", &packed, &[&a]),
+            ] {
+                let row = run_all_on(kernel, inputs, None).remove(0).values()[..n].to_vec();
+                let want = want.get_or_insert_with(|| row.clone());
+                assert!(row == *want, "{m} x {k} x {n} of {of}, B {how}");
+            }
+        }
+    }
+}
+
 #[test]
 fn packed_weights_refuse_other_sizes() {
     let kernel = with(Matmul { bias: true, ..PLAIN }, packed(&WordTensor::random(&[8, 5], 1), false));

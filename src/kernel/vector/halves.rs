@@ -5,13 +5,15 @@
 //! row goes through the epilogue and to C, rounded once. Packed weights are panels of 16-bit floats, which are
 //! converted in registers (`thin`).
 //!
-//! Determinism: an element is the chain of its products in the order of K, in every tile.
+//! Determinism: an element is the sum of its K blocks from the first one on, and each is the chain of its products in
+//! the order of K. So it is in every tile, of whatever kind.
 
 mod thin;
 
 use super::activation::{self, Activation};
 use super::convert::{self, Stored};
 use super::gemm::GemmShape;
+use super::levels::{self, LevelLoop};
 use super::micro::{From, MicroKernels, MicroTile, RowsAhead, Scale, Strided, TileEpilogue};
 use super::pack;
 use super::pack::stretches;
@@ -83,9 +85,10 @@ impl HalvesTiling {
         HalvesTiling { depth, stretches, rows: shape.m, columns, down: 1, tiles: shape.n.div_ceil(columns) }
     }
 
-    /// As `floats`: there are no panels.
+    /// As `floats`: there are no panels, but the sums of the K blocks before.
     fn floats_in_place(&self) -> [usize; 5] {
-        [0, self.depth * self.rows, 0, self.rows * self.columns, self.columns]
+        let sums = self.rows * self.columns;
+        [if self.stretches > 1 { sums } else { 0 }, self.depth * self.rows, 0, sums, self.columns]
     }
 
     /// Floats of scratch memory: panels of B, rows of A, columns to be transposed, accumulators, a row.
@@ -168,6 +171,20 @@ impl<T: Stored, U: Stored> HalvesOperands<'_, T, U> {
     }
 }
 
+struct AddSums<'a> {
+    sums: &'a mut [f32],
+    before: &'a [f32],
+}
+
+impl LevelLoop for AddSums<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.sums.iter_mut().zip(self.before).for_each(|(sum, before)| *sum += before);
+    }
+}
+
 /// A slot's scratch memory.
 struct HalvesScratch<'r> {
     b: &'r mut [f32],
@@ -210,11 +227,15 @@ impl<T: Stored, U: Stored> HalvesTile<'_, '_, T, U> {
             let depth = begin..self.shape.k.min(begin + depth);
             if self.is_in_place {
                 self.widen_a(&depth, room.a);
-                if number == 0 {
-                    room.sums.fill(0.0);
+                if number > 0 {
+                    room.b.copy_from_slice(room.sums);
                 }
+                room.sums.fill(0.0);
                 // SAFETY: the level is supported, and B has these rows and columns.
                 unsafe { self.add_thin(depth, room.a, room.sums) };
+                if number > 0 {
+                    levels::on(self.micro.isa, AddSums { sums: room.sums, before: room.b });
+                }
                 continue;
             }
             for (panel, to) in panels().zip(room.b.chunks_exact_mut((self.cut.depth * width).max(1))) {

@@ -5,10 +5,10 @@
 //! Panels are read once for some rows, whose sums stay in registers: elements are converted while others are
 //! multiplied.
 //!
-//! Determinism: the chain of an element is that of a tile; storing a sum between two links changes nothing.
+//! Determinism: the chain of an element in a K block is that of a tile; storing a sum between two links changes nothing.
 
 use crate::kernel::vector::convert::Stored;
-use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::isa::{Isa, SimdLevel};
 use crate::kernel::vector::site::Matrix;
 use std::ops::Range;
 
@@ -43,20 +43,21 @@ pub struct PanelHalves<'a, T> {
 
 /// Whether a level has it.
 pub fn is_there(isa: Isa) -> bool {
-    cfg!(target_arch = "x86_64") && isa >= Isa::Avx2
+    cfg!(target_arch = "x86_64") && isa.level >= SimdLevel::Avx2
 }
 
 /// # Safety
 /// The processor has the level, which has this, and B has these rows and columns.
 pub unsafe fn add<T: Stored>(isa: Isa, mut thin: ThinHalves<'_, T>) {
-    assert!(isa <= Isa::detected() && (1..=4).contains(&thin.rows));
+    isa.assert_detected();
+    assert!((1..=4).contains(&thin.rows));
     let (depth, columns) = (thin.depth.len(), thin.columns.len());
     assert!(thin.a.len() >= thin.rows * depth && thin.sums.len() >= (thin.rows - 1) * thin.pitch + columns);
     // SAFETY: as demanded of the caller.
     #[cfg(target_arch = "x86_64")]
     unsafe {
-        match isa {
-            Isa::Avx2 => x86::avx2(&mut thin),
+        match isa.level {
+            SimdLevel::Avx2 => x86::avx2(&mut thin),
             _ => x86::avx512(&mut thin),
         }
     }
@@ -67,13 +68,14 @@ pub unsafe fn add<T: Stored>(isa: Isa, mut thin: ThinHalves<'_, T>) {
 pub unsafe fn add_panels<T: Stored>(isa: Isa, width: usize, mut call: PanelHalves<'_, T>) {
     let PanelHalves { rows, depth, pitch, .. } = call;
     let columns = call.b.len().checked_div(depth).unwrap_or(0);
-    assert!(isa <= Isa::detected() && columns.is_multiple_of(width) && call.b.len() == depth * columns);
+    isa.assert_detected();
+    assert!(columns.is_multiple_of(width) && call.b.len() == depth * columns);
     assert!(call.a.len() >= rows * depth && call.sums.len() >= rows.saturating_sub(1) * pitch + columns);
     // SAFETY: as demanded of the caller; the sizes were compared.
     #[cfg(target_arch = "x86_64")]
     unsafe {
-        match (isa, width) {
-            (Isa::Avx2, 16) => x86::panels_avx2(&mut call),
+        match (isa.level, width) {
+            (SimdLevel::Avx2, 16) => x86::panels_avx2(&mut call),
             (_, 64) => x86::panels_avx512(&mut call),
             _ => panic!("panels of {width} columns"),
         }
