@@ -287,11 +287,50 @@ static void test_stream(void) {
     weir_engine_release(engine);
 }
 
+/* Outputs whose shape is known all the time: what the settings say is compared with it in each run all the same. */
+static void test_known_shapes(void) {
+    weir_engine *engine = make_engine(NULL);
+    weir_reshape_desc scalar = {.struct_size = sizeof scalar};
+    weir_reduce_desc greatest = {.struct_size = sizeof greatest, .op = WEIR_REDUCE_ARGMAX, .flags = WEIR_REDUCE_S64_INDICES};
+    weir_eltwise_desc softplus = {.struct_size = sizeof softplus, .op = WEIR_ELTWISE_SOFTPLUS};
+    weir_kernel *kernel = NULL;
+    for (int64_t count = 0; count <= 24; count += count == 0 ? 1 : 23) {
+        CHECK_OK(weir_kernel_create_reshape(engine, &scalar, SETTINGS("dims"), &kernel));
+        weir_program *program = program_of(engine, kernel, vector_desc(count), (const int64_t[]){0}, 1);
+        weir_tensor *x = make_tensor(engine, vector_desc(count)), *y = make_tensor(engine, make_desc(WEIR_F32, 0, 0, 0, 0));
+        weir_tensor *in[2] = {x, make_tensor(engine, make_desc(WEIR_S64, 1, 0, 0, 0))};
+        for (int64_t i = 0; i < count; i++) floats(x)[i] = (float)i + 3;
+        if (count == 1) {
+            CHECK_OK(weir_program_run(program, NULL, in, 2, &y, 1, NULL));
+            CHECK(floats(y)[0] == 3);
+        } else {
+            CHECK_CODE(weir_program_run(program, NULL, in, 2, &y, 1, NULL), WEIR_INVALID_ARGUMENT, "node 'late'");
+        }
+        weir_program_release(program);
+        weir_tensor_release(x), weir_tensor_release(y), weir_tensor_release(in[1]);
+    }
+
+    CHECK_OK(weir_kernel_create_reduce(engine, &greatest, SETTINGS("axes"), &kernel));
+    weir_program *program = program_of(engine, kernel, vector_desc(0), (const int64_t[]){0}, 1);
+    weir_tensor *y = make_tensor(engine, make_desc(WEIR_S64, 0, 0, 0, 0));
+    weir_tensor *in[2] = {make_tensor(engine, vector_desc(0)), make_tensor(engine, make_desc(WEIR_S64, 1, 0, 0, 0))};
+    CHECK_CODE(weir_program_run(program, NULL, in, 2, &y, 1, NULL), WEIR_INVALID_ARGUMENT, "node 'late'");
+    weir_program_release(program);
+    for (int i = 0; i < 2; i++) weir_tensor_release(in[i]);
+    weir_tensor_release(y);
+
+    /* A member that a tensor holds may be 0 in the descriptor, also where the function has no 0. */
+    CHECK_OK(weir_kernel_create_eltwise(engine, &softplus, SETTINGS("alpha"), &kernel));
+    weir_kernel_release(kernel);
+    weir_engine_release(engine);
+}
+
 int main(void) {
     weir_runtime_info before = runtime_info();
     weir_threadpool *pool = NULL;
     test_slice(NULL);
     test_others();
+    test_known_shapes();
     test_copies(NULL);
     test_shapes(NULL);
     test_stream();

@@ -299,6 +299,14 @@ static void test_refusals(const station *t) {
     weir_kernel *kernel = eltwise(t, WEIR_ELTWISE_EXP, 0, 0);
     CHECK_CODE(weir_enqueue(t->stream, kernel, &head, 1, &part, 1), WEIR_INVALID_ARGUMENT, "shares a part of its memory with input 0");
     CHECK(floats(x)[3] == before);
+    /* At once, also where the work would begin later. */
+    weir_stream *later = make_stream(t->engine, WEIR_STREAM_ASYNCHRONOUS, NULL, NULL);
+    weir_call *call = NULL;
+    CHECK_CODE(weir_enqueue(later, kernel, &head, 1, &part, 1), WEIR_INVALID_ARGUMENT, "shares a part of its memory with input 0");
+    CHECK_CODE(weir_call_create(later, kernel, &head, 1, &part, 1, &call), WEIR_INVALID_ARGUMENT, "shares a part of its memory with input 0");
+    CHECK(call == NULL && floats(x)[3] == before);
+    CHECK_OK(weir_stream_synchronize(later, WEIR_TIMEOUT_INFINITE));
+    weir_stream_release(later);
     s32 = make_tensor(t->engine, make_desc(WEIR_S32, 1, 8, 0, 0));
     CHECK_CODE(weir_enqueue(t->stream, kernel, &s32, 1, &s32, 1), WEIR_INVALID_ARGUMENT, "input 0: expected f32, f16 or bf16 elements, got s32[8]");
     weir_kernel_release(kernel);

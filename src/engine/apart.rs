@@ -176,6 +176,24 @@ fn in_pairs(
     Ok(())
 }
 
+/// Refuses an output that shares a part of its memory with an input.
+#[inline]
+pub fn check_whole(
+    inputs: usize,
+    input: impl Fn(usize) -> TensorRange,
+    outputs: usize,
+    output: impl Fn(usize) -> TensorRange,
+) -> Result<()> {
+    for (o, i) in (0..outputs).flat_map(|o| (0..inputs).map(move |i| (o, i))) {
+        let (to, from) = (output(o), input(i));
+        if to != from && to.touches(from) {
+            let text = format!("output {o} shares a part of its memory with input {i}, expected all or nothing");
+            return Err(Error::invalid(text));
+        }
+    }
+    Ok(())
+}
+
 /// The same check for a call that keeps nothing. Up to `INLINE` tensors take no memory.
 pub fn check_apart(
     inputs: usize,

@@ -29,8 +29,8 @@ pub struct BoundKernel {
     is_bound: bool,
     /// The device's form of it, on an accelerator.
     on_device: Option<Arc<dyn DeviceKernel>>,
-    /// The first signature that passed the checks. Most kernels see no other.
-    known: OnceLock<Signature>,
+    /// The first signatures that passed the checks.
+    known: OnceLock<Box<Signature>>,
     scratch_tag: OnceLock<Tag>,
 }
 
@@ -87,7 +87,11 @@ struct Signature {
     inputs: Vec<Desc>,
     outputs: Vec<Desc>,
     scratch_bytes: usize,
+    next: OnceLock<Box<Signature>>,
 }
+
+/// Signatures that a kernel remembers: to look through more takes as long as to check once more.
+const MOST_SIGNATURES: usize = 16;
 
 /// A kernel as a function of the host's, if it is one.
 fn host_form(kernel: &Arc<dyn Kernel>) -> Option<Arc<dyn HostFunction>> {
@@ -215,6 +219,11 @@ impl BoundKernel {
         self.on_device.as_ref()
     }
 
+    /// Whether it is an operator of weir's.
+    pub fn is_builtin(&self) -> bool {
+        matches!(self.operation, Some(OwnOperation::Builtin(_)))
+    }
+
     /// For messages: "kernel 'relu'".
     #[inline]
     pub fn label(&self) -> &str {
@@ -282,16 +291,31 @@ impl BoundKernel {
 
     /// Scratch bytes per slot, if these tensors are known to fit.
     pub fn known_scratch_bytes(&self, inputs: &[&Tensor], outputs: &[&Tensor]) -> Option<usize> {
-        let known = self.known.get()?;
         let like = |tensors: &[&Tensor], descs: &[Desc]| {
             tensors.len() == descs.len() && tensors.iter().zip(descs).all(|(tensor, desc)| tensor.desc() == desc)
         };
-        (like(inputs, &known.inputs) && like(outputs, &known.outputs)).then_some(known.scratch_bytes)
+        let mut at = &self.known;
+        loop {
+            let known = at.get()?;
+            if like(inputs, &known.inputs) && like(outputs, &known.outputs) {
+                return Some(known.scratch_bytes);
+            }
+            at = &known.next;
+        }
     }
 
     /// Remembers that tensors like these fit.
     pub fn know(&self, inputs: Vec<Desc>, outputs: Vec<Desc>, scratch_bytes: usize) {
-        self.known.get_or_init(|| Signature { inputs, outputs, scratch_bytes });
+        let mut signature = Box::new(Signature { inputs, outputs, scratch_bytes, next: OnceLock::new() });
+        let mut at = &self.known;
+        for _ in 0..MOST_SIGNATURES {
+            match at.set(signature) {
+                Ok(()) => return,
+                Err(back) => signature = back,
+            }
+            let Some(known) = at.get() else { return };
+            at = &known.next;
+        }
     }
 
     /// Estimated run time on one thread, in nanoseconds; 0 = unknown.

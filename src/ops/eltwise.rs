@@ -207,6 +207,12 @@ impl Operator for Eltwise {
         Setting::float("beta", offset_of!(weir_eltwise_desc, beta)).of_values(),
     ];
 
+    fn stand_in(desc: &mut weir_eltwise_desc) {
+        if desc.op == weir_eltwise_op_value::WEIR_ELTWISE_SOFTPLUS as weir_eltwise_op && desc.alpha == 0.0 {
+            desc.alpha = 1.0;
+        }
+    }
+
     fn new(desc: &mut weir_eltwise_desc, _: Option<PackedShape>) -> Result<Eltwise> {
         let &mut weir_eltwise_desc { op, alpha, beta, reserved: zero, .. } = desc;
         reserved(zero)?;

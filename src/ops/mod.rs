@@ -74,7 +74,7 @@ pub struct Described {
 impl Described {
     /// The operator of a descriptor, which is checked and completed.
     pub fn new<O: Operator + Into<Op>>(desc: &mut O::Desc, packed: Option<PackedShape>) -> Result<(O, Described)> {
-        let operator = O::new(desc, packed)?;
+        let operator: O = operator::create(desc, packed)?;
         Ok((operator, Described { op: operator.into(), desc: desc.bytes().into() }))
     }
 }

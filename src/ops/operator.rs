@@ -86,7 +86,8 @@ pub trait Operator: Copy + Debug + PartialEq + Send + Sync + 'static {
     /// The members that inputs may hold in their place.
     const SETTINGS: &'static [Setting<Self::Desc>] = &[];
 
-    /// Gives members that inputs hold, and are 0, values for which the rank of outputs can be told.
+    /// Gives members that inputs hold, and are 0, values that the operator has, for which the rank of outputs can be
+    /// told.
     fn stand_in(_desc: &mut Self::Desc) {}
 
     /// The packed weights that it takes in place of an input.
@@ -122,4 +123,10 @@ pub trait Operator: Copy + Debug + PartialEq + Send + Sync + 'static {
     fn output_at(&self, inputs: &[Desc], _index: usize) -> Result<Desc> {
         self.output(inputs)
     }
+}
+
+/// `Operator::new`, compiled once for all who call it.
+#[inline(never)]
+pub fn create<O: Operator>(desc: &mut O::Desc, packed: Option<PackedShape>) -> Result<O> {
+    O::new(desc, packed)
 }

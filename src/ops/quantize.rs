@@ -16,7 +16,8 @@ use crate::base::{Desc, Error, Result, desc::ANY_DIM, dtype};
 /// way back: (x - zero_point) scale, computed in f32, from s8, u8 or s32 to f32, bf16 or f16.
 ///
 /// scale and zero_point have one element (of rank 0 or 1), for the whole tensor, or as many as x has along the axis.
-/// Rounding is to nearest, ties to even; a NaN becomes 0. A zero point beyond 2^24 is rounded to f32.
+/// Rounding is to nearest, ties to even; a NaN becomes 0. An s32 is computed in f32: zero points and sums beyond
+/// 2^24 are rounded to it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_quantize_desc {

@@ -16,6 +16,47 @@ enum Number {
     Double,
 }
 
+/// Not compiled once more for each descriptor.
+impl Number {
+    #[inline(never)]
+    fn check(self, name: &str, count: i64, index: usize, input: &Desc) -> Result<()> {
+        let (types, names): (&[u32], _) = match self {
+            Number::Int32 | Number::Int64 => (&[dtype::S32, dtype::S64], "s32 or s64"),
+            Number::Float | Number::Double => (&[dtype::F32], "f32"),
+        };
+        let fits = match *input.shape() {
+            [] => count == 1,
+            [dim] => dim < 0 || dim == count,
+            _ => false,
+        };
+        if fits && types.contains(&input.dtype) {
+            return Ok(());
+        }
+        let expected = format!("{names}[{count}], which is desc->{name}");
+        Err(signature::mismatch("input", index, &expected, input))
+    }
+
+    #[inline(never)]
+    fn put(self, offset: usize, input: &Desc, elements: &[u8], count: usize, set: &mut dyn FnMut(usize, &[u8])) {
+        let float = |i: usize| f32::from_ne_bytes(part(elements, i));
+        let whole = |i: usize| match input.dtype {
+            dtype::S32 => i32::from_ne_bytes(part(elements, i)).into(),
+            _ => i64::from_ne_bytes(part(elements, i)),
+        };
+        for i in 0..count.min(MOST) {
+            match self {
+                Number::Int32 => {
+                    let number = whole(i).clamp(i32::MIN.into(), i32::MAX.into()) as i32;
+                    set(offset + i * size_of::<i32>(), &number.to_ne_bytes());
+                }
+                Number::Int64 => set(offset + i * size_of::<i64>(), &whole(i).to_ne_bytes()),
+                Number::Float => set(offset + i * size_of::<f32>(), &float(i).to_ne_bytes()),
+                Number::Double => set(offset + i * size_of::<f64>(), &f64::from(float(i)).to_ne_bytes()),
+            }
+        }
+    }
+}
+
 /// A member of a descriptor that an input may hold in its place.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<D: 'static> {
@@ -60,42 +101,13 @@ impl<D> Setting<D> {
 
     /// Refuses input `index` if it cannot hold the member.
     pub fn check(&self, desc: &D, index: usize, input: &Desc) -> Result<()> {
-        let count = self.count(desc) as i64;
-        let (types, names): (&[u32], _) = match self.number {
-            Number::Int32 | Number::Int64 => (&[dtype::S32, dtype::S64], "s32 or s64"),
-            Number::Float | Number::Double => (&[dtype::F32], "f32"),
-        };
-        let fits = match *input.shape() {
-            [] => count == 1,
-            [dim] => dim < 0 || dim == count,
-            _ => false,
-        };
-        if fits && types.contains(&input.dtype) {
-            return Ok(());
-        }
-        let expected = format!("{names}[{count}], which is desc->{}", self.name);
-        Err(signature::mismatch("input", index, &expected, input))
+        self.number.check(self.name, self.count(desc) as i64, index, input)
     }
 
     /// Gives the bytes that the elements of a checked tensor are in the descriptor, number by number, and where. A
     /// number that the member cannot hold becomes the nearest one that it can.
     pub fn put(&self, input: &Desc, elements: &[u8], count: usize, set: &mut dyn FnMut(usize, &[u8])) {
-        let float = |i: usize| f32::from_ne_bytes(part(elements, i));
-        let whole = |i: usize| match input.dtype {
-            dtype::S32 => i32::from_ne_bytes(part(elements, i)).into(),
-            _ => i64::from_ne_bytes(part(elements, i)),
-        };
-        for i in 0..count.min(MOST) {
-            match self.number {
-                Number::Int32 => {
-                    let number = whole(i).clamp(i32::MIN.into(), i32::MAX.into()) as i32;
-                    set(self.offset + i * size_of::<i32>(), &number.to_ne_bytes());
-                }
-                Number::Int64 => set(self.offset + i * size_of::<i64>(), &whole(i).to_ne_bytes()),
-                Number::Float => set(self.offset + i * size_of::<f32>(), &float(i).to_ne_bytes()),
-                Number::Double => set(self.offset + i * size_of::<f64>(), &f64::from(float(i)).to_ne_bytes()),
-            }
-        }
+        self.number.put(self.offset, input, elements, count, set);
     }
 
     /// How many numbers the member has.

@@ -856,7 +856,8 @@ impl Create for Convert {
 /// f32, bf16 or f16.
 ///
 /// scale and zero_point have one element (of rank 0 or 1), for the whole tensor, or as many as x has along the axis.
-/// Rounding is to nearest, ties to even; a NaN becomes 0. A zero point beyond 2^24 is rounded to f32.
+/// Rounding is to nearest, ties to even; a NaN becomes 0. An i32 is computed in f32: zero points and sums beyond 2^24
+/// are rounded to it.
 #[derive(Clone, Debug)]
 pub struct Quantize {
     /// A third input, zero_point. Without it zero points are 0.

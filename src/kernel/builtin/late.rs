@@ -9,6 +9,7 @@ use crate::base::desc::ANY_DIM;
 use crate::base::{Desc, Error, Result};
 use crate::kernel::{Kernel, KernelContext, Outputs};
 use crate::memory::Bytes;
+use crate::ops::operator::create;
 use crate::ops::setting::Setting;
 use crate::ops::{Descriptor, Operator};
 use std::sync::Arc;
@@ -37,7 +38,7 @@ impl<O: Operator> Late<O> {
         }
         let mut known = *desc;
         O::stand_in(&mut known);
-        let stand_in = Builtin::new(O::new(&mut known, None)?);
+        let stand_in = Builtin::new(create(&mut known, None)?);
         Ok(Late { desc: desc.bytes().into(), stand_in, settings: settings.into() })
     }
 
@@ -49,7 +50,9 @@ impl<O: Operator> Late<O> {
         self.settings.iter().any(|setting| setting.decides_shapes)
     }
 
-    fn with<'a>(&self, from: impl Fn(usize) -> Bytes<'a>) -> Result<Builtin<O>> {
+    /// The operator with the numbers that these inputs hold.
+    #[inline(never)]
+    fn with<'a>(&self, from: &dyn Fn(usize) -> Bytes<'a>) -> Result<Builtin<O>> {
         let mut desc = O::Desc::of_bytes(&self.desc);
         for (i, setting) in self.settings.iter().enumerate() {
             let held = from(i);
@@ -58,7 +61,7 @@ impl<O: Operator> Late<O> {
             let count = setting.count(&desc);
             setting.put(held.desc(), held.read_bytes(), count, &mut |offset, bytes| desc.set_bytes(offset, bytes));
         }
-        Ok(Builtin::new(O::new(&mut desc, None)?))
+        Ok(Builtin::new(create(&mut desc, None)?))
     }
 }
 
@@ -104,9 +107,10 @@ where
     }
 
     fn scratch_bytes(&self, inputs: &[Desc], outputs: &[Desc]) -> usize {
-        // Of shapes that settings decide about each call says it.
+        // Where settings decide about shapes each call says it.
         let own = &inputs[..self.own_inputs()];
-        if outputs.iter().all(Desc::is_concrete) { Kernel::scratch_bytes(&self.stand_in, own, outputs) } else { 0 }
+        let is_known = !self.decides_shapes() && outputs.iter().all(Desc::is_concrete);
+        if is_known { Kernel::scratch_bytes(&self.stand_in, own, outputs) } else { 0 }
     }
 
     fn cost_ns(&self, inputs: &[Desc], outputs: &[Desc]) -> u64 {
@@ -127,13 +131,14 @@ where
     }
 
     fn settled(&self, settings: &[Bytes<'_>]) -> Result<Arc<dyn Kernel>> {
-        Ok(Arc::new(self.with(|i| settings[i])?))
+        Ok(Arc::new(self.with(&|i| settings[i])?))
     }
 
     fn compute(&self, context: &KernelContext<'_>, outputs: Outputs<'_>) -> Result<()> {
         let own = self.own_inputs();
-        let kernel = self.with(|i| context.input(own + i))?;
-        match context.is_open() {
+        let kernel = self.with(&|i| context.input(own + i))?;
+        // Shapes that all are known may still not fit what the settings turned out to be.
+        match context.is_open() || self.decides_shapes() {
             true => kernel.compute_open(context, outputs, own),
             false => BuiltinOperation::compute(&kernel, context, outputs),
         }

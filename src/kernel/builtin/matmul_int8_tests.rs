@@ -153,6 +153,26 @@ fn full_pairs_do_not_saturate_on_the_way() {
     }
 }
 
+/// Sums saturate before anything is added to them, whatever follows.
+#[test]
+fn sums_beyond_32_bits_saturate_before_bias_and_zero_point() {
+    let k = 70_000usize;
+    let a = (Desc::new(dtype::U8, &[1, k as i64]), words(&vec![255; k]));
+    let b = (Desc::new(dtype::S8, &[k as i64, 1]), words(&vec![127; k]));
+    let bias = -2_000_000_000;
+    let of = |bytes: &[i32]| bytes.iter().map(|&x| x as u32).collect::<Vec<_>>();
+    let (bias, one) = ((Desc::new(dtype::S32, &[1]), of(&[bias])), (Desc::new(dtype::F32, &[1]), vec![1f32.to_bits()]));
+    let result = |operator: MatmulInt8, inputs: &[(Desc, Vec<u32>)]| {
+        i32::from_ne_bytes(run(&Builtin::new(operator), inputs, None).1.try_into().unwrap())
+    };
+    let want = i32::MAX - 2_000_000_000;
+    assert_eq!(result(MatmulInt8 { bias: true, ..PLAIN }, &[a.clone(), b.clone(), bias.clone()]), want);
+    let scaled = MatmulInt8 { bias: true, scales: true, ..PLAIN };
+    assert_eq!(result(scaled, &[a.clone(), b.clone(), bias, one]), want);
+    assert_eq!(result(MatmulInt8 { zero_c: -5, ..PLAIN }, &[a.clone(), b.clone()]), i32::MAX - 5);
+    assert_eq!(result(PLAIN, &[a, b]), i32::MAX);
+}
+
 #[test]
 fn refusals_name_the_input() {
     let u8s = |dims: &[i64]| Desc::new(dtype::U8, dims);

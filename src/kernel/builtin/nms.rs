@@ -102,7 +102,7 @@ mod tests {
                     &TypedTensor::new(dtype::F32, &[images, count, 4], &boxes),
                     &TypedTensor::new(dtype::F32, &[images, classes, count], &scores),
                 ];
-                for isa in Isa::available() {
+                for isa in Isa::levels() {
                     let kernel = Builtin::on(of, isa);
                     let got = run_all_on(&kernel, &inputs, None);
                     let rows = images * classes * of.most_of(count as usize) as i64;
@@ -115,6 +115,17 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// More images and classes than can be counted, of no boxes.
+    #[test]
+    fn no_boxes_are_none_of_however_many() {
+        for (images, classes) in [(1 << 62, 3), (1 << 32, 1 << 32), (3, 1 << 62), (i64::MAX, 1)] {
+            let boxes = TypedTensor::new(dtype::F32, &[images, 0, 4], &[]);
+            let scores = TypedTensor::new(dtype::F32, &[images, classes, 0], &[]);
+            let got = run_all_on(&Builtin::new(PLAIN), &[&boxes, &scores], None);
+            assert_eq!((got[0].values(), got[1].values()), (vec![], vec![0.0]), "{images} x {classes}");
         }
     }
 

@@ -108,6 +108,9 @@ impl NmsShape {
 
     /// Scratch memory per slot, in bytes.
     pub fn scratch_bytes(&self) -> usize {
+        if self.most == 0 {
+            return 0;
+        }
         let (order, corners) = self.own_bytes();
         order + corners + self.images * self.classes * (self.most + 1) * size_of::<u32>()
     }
@@ -121,7 +124,7 @@ impl NmsShape {
 
     /// Estimated time on one thread.
     pub fn cost_ns(&self) -> u64 {
-        (self.item_ns() * (self.images * self.classes) as f32) as u64
+        (self.item_ns() * self.images as f32 * self.classes as f32) as u64
     }
 
     fn chosen(&self, site: &dyn Site) -> Chosen {
@@ -133,6 +136,10 @@ impl NmsShape {
     /// Chooses, in a region of `site`, which has `scratch_bytes` per slot; gives the number of all chosen boxes. Then
     /// `store` may follow.
     pub fn choose(&self, isa: Isa, boxes: &[f32], scores: &[f32], site: &dyn Site) -> Result<usize> {
+        // Images and classes of no boxes may be more than there are numbers.
+        if self.most == 0 {
+            return Ok(0);
+        }
         let (items, count) = (self.images * self.classes, self.boxes);
         assert!(boxes.len() == self.images * count * 4 && scores.len() == items * count, "{self:?}");
         check_scratch(site, self.scratch_bytes());
@@ -209,6 +216,9 @@ impl NmsShape {
 
     /// Writes image, class and number of the boxes that `choose` has chosen, and -1 to what is left of the rows.
     pub fn store(&self, mut rows: BytesMut<'_>, site: &dyn Site) {
+        if self.most == 0 {
+            return;
+        }
         let (chosen, rows) = (self.chosen(site), rows.write::<i64>());
         let mut rows = rows.chunks_exact_mut(3);
         for item in 0..self.images * self.classes {

@@ -7,9 +7,10 @@
 //! only on the element's row and column. Without scales nothing is rounded: f64 is exact for all sums, biases and zero
 //! points.
 
+use super::plan::SHORT;
 use super::{Int8Product, Offset, Rule, compute};
 use crate::base::{Result, dtype};
-use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::isa::{Isa, SimdLevel};
 use crate::kernel::vector::site::{MatrixMut, Site, check_scratch};
 use crate::memory::{ALIGNMENT, BytesMut};
 use crate::threadpool::Span;
@@ -47,8 +48,12 @@ pub struct Scaled<'a> {
 }
 
 impl Scaled<'_> {
-    /// The equivalent rule of the product, if there is one; no second region is then needed.
-    fn rule(&self) -> Option<Offset<'_>> {
+    /// The equivalent rule of a product over `k`, if there is one; no second region is then needed. A rule adds before
+    /// it saturates, which is the same where sums fit in 32 bits.
+    fn rule(&self, k: usize) -> Option<Offset<'_>> {
+        if k > SHORT && (self.bias.is_some() || self.zero != 0) {
+            return None;
+        }
         match (self.store, self.scales, self.bias) {
             (Store::S32, None, None) if self.scale == 1.0 => Some(Offset::Fixed(self.zero)),
             (Store::S32, None, Some(bias)) if self.scale == 1.0 && self.zero == 0 => Some(Offset::Row(bias)),
@@ -105,7 +110,7 @@ pub fn compute_scaled(
     };
     // SAFETY: the output's memory, exclusive during the call, or the memory that `scratch_bytes` requested.
     let c = unsafe { MatrixMut::new(sums, m, n, n) };
-    let offset = scaled.rule();
+    let offset = scaled.rule(product.k);
     let rule = Rule { alpha: 1.0, beta: 0.0, offset: offset.unwrap_or(Offset::Fixed(0)) };
     compute(isa, &Int8Product { rule, ..*product }, c, site)?;
     if offset.is_some() || m * n == 0 {
@@ -138,9 +143,9 @@ unsafe impl Sync for OutputAddress {}
 pub(super) unsafe fn line_with(isa: Isa, scaled: &Scaled<'_>, sums: *const i32, n: usize, out: *mut u8) {
     // SAFETY: passed on; `compute` has compared the level.
     unsafe {
-        match isa {
+        match isa.level {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 | Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => avx2(scaled, sums, n, out),
+            SimdLevel::Avx2 | SimdLevel::Avx512 => avx2(scaled, sums, n, out),
             _ => portable(scaled, sums, n, out),
         }
     }
@@ -153,9 +158,9 @@ pub(super) unsafe fn line_with(isa: Isa, scaled: &Scaled<'_>, sums: *const i32, 
 pub(super) unsafe fn row_with(isa: Isa, scaled: &Scaled<'_>, same: (f64, i32), sums: &[i32], out: *mut u8) {
     // SAFETY: passed on.
     unsafe {
-        match isa {
+        match isa.level {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 | Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => avx2_row(scaled, same, sums, out),
+            SimdLevel::Avx2 | SimdLevel::Avx512 => avx2_row(scaled, same, sums, out),
             _ => portable_row(scaled, same, sums, out),
         }
     }
