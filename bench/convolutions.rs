@@ -94,7 +94,7 @@ fn measure(name: &str, (wanted, cold): (&str, bool), [size, channels, filters, t
 fn main() {
     let wanted: String = std::env::args().skip(1).find(|arg| !arg.starts_with("--")).unwrap_or_default();
     let cold = std::env::args().any(|arg| arg == "--cold");
-    println!("{}\n\n| | us | GFLOP/s |\n|---|--:|--:|", Isa::best().name());
+    println!("{:?}\n\n| | us | GFLOP/s |\n|---|--:|--:|", Isa::best());
     for (name, sizes) in [
         ("first, resnet", [224, 3, 64, 7, 2, 3]),
         ("first, squeezenet", [224, 3, 64, 3, 2, 0]),

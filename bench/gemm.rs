@@ -99,9 +99,9 @@ fn main() {
     let rounds = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(15);
     let pool =
         ThreadPool::builtin(&ThreadPoolOptions { num_threads: Some(1), ..ThreadPoolOptions::default() }).unwrap();
-    let names: Vec<_> = Isa::available().map(Isa::name).collect();
+    let names: Vec<_> = Isa::available().filter_map(Isa::name).collect();
     println!("Operations per nanosecond of square products, one thread; last the best one and one pool thread\n");
-    println!("| | {} | {} x 2 |", names.join(" | "), Isa::best().name());
+    println!("| | {} | {:?} x 2 |", names.join(" | "), Isa::best());
     println!("|---{}|", "|---".repeat(names.len() + 1));
     for size in [64, 128, 256, 512, 1024] {
         bytes(size, rounds, &pool);

@@ -7,7 +7,7 @@ use weir_core::base::{Code, Desc, dtype};
 use weir_core::device::cuda::operator;
 use weir_core::device::cuda::plan::{IMAGES, KernelLaunch, Operator, Params};
 use weir_core::device::{Operation, Recipe};
-use weir_core::kernel::vector::isa::Isa;
+use weir_core::kernel::vector::isa::{Isa, SimdLevel};
 use weir_core::memory::View;
 use weir_core::ops::{Described, Descriptor, Op};
 use weir_ptx::{Module, NoCalls, Slice};
@@ -78,7 +78,7 @@ pub fn ok(status: weir_status) {
 pub fn engine() -> *mut Engine {
     static ENGINE: OnceLock<usize> = OnceLock::new();
     *ENGINE.get_or_init(|| {
-        if std::env::var_os("WEIR_MAX_ISA").is_none() && Isa::detected() > Isa::Avx2 {
+        if std::env::var_os("WEIR_MAX_ISA").is_none() && Isa::detected().level > SimdLevel::Avx2 {
             // SAFETY: tests come here before anything of theirs reads the environment.
             unsafe { std::env::set_var("WEIR_MAX_ISA", "avx2") };
         }
@@ -92,7 +92,7 @@ pub fn engine() -> *mut Engine {
 /// Whether what is computed by the same formulas has the same bits.
 pub fn is_exact() -> bool {
     engine();
-    Isa::best() == Isa::Avx2
+    Isa::best().level == SimdLevel::Avx2
 }
 
 #[derive(Clone, Debug)]

@@ -20,8 +20,8 @@ fuzz_kernels() {
     # shellcheck disable=SC2086 # two words
     configure "$build/sanitize" -DWEIR_BUILD_STATIC=ON "-DWEIR_SANITIZE=address;undefined" -DWEIR_BUILD_TESTS=ON -DWEIR_BUILD_EXAMPLES=ON $sanitized
     cmake --build "$build/sanitize" --target fuzz_kernels --parallel "$jobs"
-    share=$(awk "BEGIN { print $minutes / 3 }")
-    for isa in portable avx2 avx512_vnni; do
+    share=$(awk "BEGIN { print $minutes / 4 }")
+    for isa in portable avx2 avx_vnni avx512_vnni; do
         say "fuzz, up to $isa, $share minutes, seed $seed"
         WEIR_MAX_ISA=$isa "$build/sanitize/ctests/fuzz_kernels" --seed "$seed" --minutes "$share"
         seed=$((seed + 1))

@@ -5,7 +5,7 @@ use super::chain::End;
 use super::{Builtin, BuiltinOperation, LEAST_NS};
 use crate::base::{Desc, Error, Result, dtype};
 use crate::kernel::vector::convert::{Numbers, Stored, Whole};
-use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::isa::SimdLevel;
 use crate::kernel::vector::reduce::*;
 use crate::kernel::{EpilogueStep, Kernel, KernelContext, Outputs};
 use crate::memory::{Bf16, Bool, Element, F16};
@@ -20,7 +20,7 @@ impl Builtin<Reduce> {
 
     /// Time per element.
     fn number_ns(&self) -> f32 {
-        let vectors = if self.isa > Isa::Portable { 1.0 } else { 2.0 };
+        let vectors = if self.isa.level > SimdLevel::Portable { 1.0 } else { 2.0 };
         vectors * if self.gives_places() { 0.2 } else { 0.08 }
     }
 

@@ -210,7 +210,7 @@ fn lstm_sequences_are_their_formulas() {
     for (number, sizes) in SIZES.into_iter().enumerate() {
         for sequence in settings() {
             for peepholes in [false, true] {
-                for isa in Isa::available() {
+                for isa in Isa::levels() {
                     let kernel = Builtin::on(LstmSequence { sequence, peepholes }, isa);
                     let tensors = operands(&sequence, sizes, 4, peepholes);
                     let everywhere = isa == Isa::best() && (number % 3 == 1 || number == 7);
@@ -226,7 +226,7 @@ fn gru_sequences_are_their_formulas() {
     for (number, sizes) in SIZES.into_iter().enumerate() {
         for sequence in settings() {
             for linear in [false, true] {
-                for isa in Isa::available() {
+                for isa in Isa::levels() {
                     let kernel = Builtin::on(GruSequence { sequence, linear_before_reset: linear }, isa);
                     let tensors = operands(&sequence, sizes, 3, false);
                     let everywhere = isa == Isa::best() && (number % 3 == 1 || number == 7);

@@ -205,7 +205,7 @@ fn transposed_convolutions_are_what_the_definition_says() {
         if activation == Activation::RELU {
             want.iter_mut().for_each(|y| *y = y.max(0.0));
         }
-        for isa in Isa::available() {
+        for isa in Isa::levels() {
             let mut kernel = Builtin::new(of);
             kernel.isa = isa;
             close(&run(&kernel, &inputs), &want, channels * depth + 4, &(of, size, taps, isa));
@@ -259,7 +259,7 @@ fn poolings_are_what_the_definition_says() {
             });
         }
         let bits = run(&Builtin::new(of), std::slice::from_ref(&x));
-        for isa in Isa::available() {
+        for isa in Isa::levels() {
             let mut kernel = Builtin::new(of);
             kernel.isa = isa;
             let got = run(&kernel, std::slice::from_ref(&x));
@@ -288,7 +288,7 @@ fn the_greatest_zero_and_the_nan_of_volumes_are_those_of_the_order() {
         let windows = Windows { strides: [drawn.of(&[1, 2]); 2], ..Windows::default() };
         let of = Pooling { op: WEIR_POOLING_MAX, kernel: Some([taps; 2]), depth_kernel: deep, windows };
         let dims = [1, 1, size[0], size[1], size[2]];
-        for isa in Isa::available() {
+        for isa in Isa::levels() {
             let mut kernel = Builtin::new(of);
             kernel.isa = isa;
             let y = run(&kernel, &[WordTensor::f32(&dims, &x)]);

@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn each_is_the_function_of_its_name() {
-        for isa in Isa::available() {
+        for isa in Isa::levels() {
             let with = |function, alpha, beta| Activation { function, alpha, beta };
             for (activation, at_one) in [
                 (Activation::NONE, 1.0),

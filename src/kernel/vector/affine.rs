@@ -4,7 +4,7 @@
 #[cfg(target_arch = "x86_64")]
 use super::convert::Converting;
 use super::convert::Stored;
-use super::isa::Isa;
+use super::isa::{Isa, SimdLevel};
 #[cfg(target_arch = "x86_64")]
 use super::lanes::Vector;
 use super::real::Real;
@@ -121,15 +121,15 @@ macro_rules! formulas_of_numbers {
 formulas_of_numbers!(QuantizeBy: Quantize, DequantizeBy: Dequantize);
 
 fn map<F: Formula>(isa: Isa, f: &F, x: &mut [f32], a: &[f32], b: &[f32]) {
-    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    isa.assert_detected();
     assert!(!F::THREE || (a.len(), b.len()) == (x.len(), x.len()));
-    match isa {
+    match isa.level {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX-512; the lengths were compared.
-        Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => unsafe { map_avx512(f, x, a, b) },
+        SimdLevel::Avx512 => unsafe { map_avx512(f, x, a, b) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX2 and FMA; the lengths were compared.
-        Isa::Avx2 => unsafe { map_avx2(f, x, a, b) },
+        SimdLevel::Avx2 => unsafe { map_avx2(f, x, a, b) },
         _ => rest(f, x, a, b, 0),
     }
 }
@@ -185,15 +185,15 @@ fn rest<F: Formula>(f: &F, x: &mut [f32], a: &[f32], b: &[f32], begin: usize) {
 
 /// y = f(x), of slices of the same length and a formula of x alone.
 fn between<F: Formula, T: Stored, U: Stored>(isa: Isa, f: &F, x: &[T], y: &mut [U]) {
-    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    isa.assert_detected();
     assert_eq!(x.len(), y.len());
-    match isa {
+    match isa.level {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX-512.
-        Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => unsafe { between_avx512(f, x, y) },
+        SimdLevel::Avx512 => unsafe { between_avx512(f, x, y) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX2, FMA and F16C.
-        Isa::Avx2 => unsafe { between_avx2(f, x, y) },
+        SimdLevel::Avx2 => unsafe { between_avx2(f, x, y) },
         _ => between_floats(f, x, y),
     }
 }
@@ -250,7 +250,7 @@ mod tests {
                 (state >> 8) as f32 / (1 << 23) as f32 - 1.0
             }
         };
-        for isa in Isa::available() {
+        for isa in Isa::levels() {
             for len in (0..70).chain([1024]) {
                 let (mut x, mut scales, mut zeros) = (noise(1), noise(2), noise(3));
                 let x: Vec<f32> = (0..len).map(|_| 1000.0 * x()).collect();

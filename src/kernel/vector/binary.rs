@@ -10,7 +10,7 @@ mod tests;
 pub use integers::{Integer, IntegerSide, compare_integers, integers};
 
 use super::elements::{Sides, SourceRow};
-use super::isa::Isa;
+use super::isa::{Isa, SimdLevel};
 #[cfg(target_arch = "x86_64")]
 use super::lanes::Vector;
 use super::real::Real;
@@ -66,7 +66,7 @@ type Floats = SideRow<f32>;
 /// y = op(a, b) for a row of `len` floats from `at` on in y, which may be the memory of an operand that is not
 /// broadcast.
 pub fn row(isa: Isa, of: &Binary, sides: &mut Sides<'_, f32, f32>, rows: &[SourceRow; 2], at: usize, len: usize) {
-    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    isa.assert_detected();
     let [a, b] = [0, 1].map(|i| Floats { data: sides.input(i).row(rows[i], len), stretched: rows[i].stretched });
     let y = sides.address(at, len);
     if len > 0 {
@@ -77,7 +77,7 @@ pub fn row(isa: Isa, of: &Binary, sides: &mut Sides<'_, f32, f32>, rows: &[Sourc
 
 /// b = op(a, b), for slices of the same length.
 pub fn block(isa: Isa, of: &Binary, a: &[f32], b: &mut [f32]) {
-    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    isa.assert_detected();
     assert_eq!(a.len(), b.len());
     let y = b.as_mut_ptr();
     let floats = |data| Floats { data, stretched: false };
@@ -109,7 +109,7 @@ pub enum Operand<'a> {
 
 /// x = op(x, other), or op(other, x).
 pub fn in_place(isa: Isa, of: &Binary, x: &mut [f32], other: Operand<'_>, is_first: bool) {
-    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    isa.assert_detected();
     let (len, y) = (x.len(), x.as_mut_ptr());
     let own = Floats { data: y, stretched: false };
     let other = match &other {
@@ -198,11 +198,11 @@ fn nearest_remainder(a: f32, b: f32) -> f32 {
 unsafe fn map<F: Formula>(isa: Isa, a: Floats, b: Floats, y: *mut f32, len: usize) {
     // SAFETY: as demanded of the caller.
     unsafe {
-        match isa {
+        match isa.level {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => map_avx512::<F>(a, b, y, len),
+            SimdLevel::Avx512 => map_avx512::<F>(a, b, y, len),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => map_avx2::<F>(a, b, y, len),
+            SimdLevel::Avx2 => map_avx2::<F>(a, b, y, len),
             _ => map_portable::<F>(a, b, y, len),
         }
     }

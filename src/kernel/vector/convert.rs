@@ -19,7 +19,7 @@ mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use super::isa::Isa;
+use super::isa::{Isa, SimdLevel};
 use super::levels::{self, LevelLoop};
 use crate::memory::{Bytes, Element};
 use std::ops::Range;
@@ -131,14 +131,14 @@ impl<T: Whole, U: Whole, F: Fn(T) -> U> LevelLoop for Exchange<'_, T, U, F> {
 /// to = from, for slices of the same length.
 pub fn widen<T: Stored>(isa: Isa, from: &[T], to: &mut [f32]) {
     assert_eq!(from.len(), to.len());
-    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
-    match isa {
+    isa.assert_detected();
+    match isa.level {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX-512.
-        Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => unsafe { widen_avx512(from, to) },
+        SimdLevel::Avx512 => unsafe { widen_avx512(from, to) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX2, FMA and F16C.
-        Isa::Avx2 => unsafe { widen_avx2(from, to) },
+        SimdLevel::Avx2 => unsafe { widen_avx2(from, to) },
         _ => widen_portable(from, to),
     }
 }
@@ -146,14 +146,14 @@ pub fn widen<T: Stored>(isa: Isa, from: &[T], to: &mut [f32]) {
 /// to = from, for slices of the same length.
 pub fn narrow<T: Stored>(isa: Isa, from: &[f32], to: &mut [T]) {
     assert_eq!(from.len(), to.len());
-    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
-    match isa {
+    isa.assert_detected();
+    match isa.level {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX-512.
-        Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => unsafe { narrow_avx512(from, to) },
+        SimdLevel::Avx512 => unsafe { narrow_avx512(from, to) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX2, FMA and F16C.
-        Isa::Avx2 => unsafe { narrow_avx2(from, to) },
+        SimdLevel::Avx2 => unsafe { narrow_avx2(from, to) },
         _ => narrow_portable(from, to),
     }
 }

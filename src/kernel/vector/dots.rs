@@ -7,7 +7,7 @@
 //! Determinism: an element is one vector of partial sums, accumulated in the order of K, padded with zeros, and reduced
 //! in a fixed order: lanes half a register apart, then a quarter, and so on. It does not depend on its block.
 
-use super::isa::Isa;
+use super::isa::{Isa, SimdLevel};
 use super::lanes::Vector;
 use super::site::Matrix;
 
@@ -57,7 +57,7 @@ pub fn cost_ns(m: usize, n: usize, k: usize) -> f64 {
     let [m, n, k] = [m, n, k].map(|size| size as f64);
     // A million multiplications in 33 us, or 6 times as long without vectors; 60 GB/s; plus the reduction of each
     // element.
-    let rate = if Isa::best() > Isa::Portable { 30.0 } else { 5.0 };
+    let rate = if Isa::best().level > SimdLevel::Portable { 30.0 } else { 5.0 };
     (m * n * k / rate).max(n * k * 4.0 / 60.0) + m * n * 0.5
 }
 
@@ -74,16 +74,16 @@ pub unsafe fn products(
     first: usize,
     to: &Target,
 ) {
-    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    isa.assert_detected();
     // SAFETY: the operands have these sizes, the level was compared.
     unsafe {
         let operands =
             DotOperands { m, n, k, a: a.at(0, 0), a_stride: a.stride(), b: b.at(first, 0), b_stride: b.stride() };
-        match isa {
+        match isa.level {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => avx512(&operands, to),
+            SimdLevel::Avx512 => avx512(&operands, to),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => avx2(&operands, to),
+            SimdLevel::Avx2 => avx2(&operands, to),
             _ => portable(&operands, to),
         }
     }
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn every_level_and_remainder() {
-        for isa in Isa::available() {
+        for isa in Isa::levels() {
             for (m, n, k) in
                 [(1, 1, 0), (1, 1, 1), (1, 9, 15), (2, 4, 16), (3, 5, 17), (4, 7, 33), (9, 3, 100), (6, 19, 129)]
             {
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn an_element_has_the_same_bits_in_every_block() {
-        for isa in Isa::available() {
+        for isa in Isa::levels() {
             let (a, b) = (noise(9 * 75, 3), noise(21 * 75, 4));
             let (a, b) = (Matrix::dense(&a, 9, 75), Matrix::dense(&b, 21, 75));
             let mut all = [0.0f32; 9 * 21];

@@ -8,7 +8,7 @@ mod formulas;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-use super::isa::Isa;
+use super::isa::{Isa, SimdLevel};
 #[cfg(target_arch = "x86_64")]
 use super::lanes::Vector;
 use super::real::Real;
@@ -52,10 +52,10 @@ pub fn element_ns(of: &Eltwise, isa: Isa) -> f32 {
         | Op::WEIR_ELTWISE_SINH
         | Op::WEIR_ELTWISE_COSH => (0.4, 3.0),
     };
-    match isa {
-        Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => wide,
-        Isa::Avx2 => wide * 1.6,
-        Isa::Portable | Isa::Neon => portable,
+    match isa.level {
+        SimdLevel::Avx512 => wide,
+        SimdLevel::Avx2 => wide * 1.6,
+        SimdLevel::Portable | SimdLevel::Neon => portable,
     }
 }
 
@@ -78,11 +78,11 @@ const BLOCK: usize = 1024;
 unsafe fn map<F: Formula>(isa: Isa, f: F, x: *const f32, y: *mut f32, len: usize) {
     // SAFETY: as demanded of the caller.
     unsafe {
-        match isa {
+        match isa.level {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => map_avx512(f, x, y, len),
+            SimdLevel::Avx512 => map_avx512(f, x, y, len),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => map_avx2(f, x, y, len),
+            SimdLevel::Avx2 => map_avx2(f, x, y, len),
             _ => map_portable(f, x, y, len),
         }
     }

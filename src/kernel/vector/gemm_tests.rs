@@ -94,7 +94,7 @@ impl GemmCase {
 
 /// Every set of micro-kernels of this machine, with rows of A read in place, and copied, and with small caches.
 fn sets() -> Vec<MicroKernels> {
-    let mut sets: Vec<_> = Isa::available().map(MicroKernels::of).collect();
+    let mut sets: Vec<_> = Isa::levels().map(MicroKernels::of).collect();
     sets.dedup_by_key(|set| set.lanes);
     sets.push(MicroKernels::plain());
     sets.into_iter()

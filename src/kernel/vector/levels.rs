@@ -3,7 +3,7 @@
 //! A loop is a value whose `run`, with everything that it calls in its inner part, is always inlined into a function
 //! with the level's instructions. No operation is fused or reordered: all levels give the same bits.
 
-use super::isa::Isa;
+use super::isa::{Isa, SimdLevel};
 
 /// Work that is compiled for every level.
 pub trait LevelLoop {
@@ -15,14 +15,14 @@ pub trait LevelLoop {
 
 /// Runs it with the instructions of a supported level.
 pub fn on<L: LevelLoop>(isa: Isa, work: L) -> L::Output {
-    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
-    match isa {
+    isa.assert_detected();
+    match isa.level {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX-512.
-        Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => unsafe { avx512(work) },
+        SimdLevel::Avx512 => unsafe { avx512(work) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX2 and FMA.
-        Isa::Avx2 => unsafe { avx2(work) },
+        SimdLevel::Avx2 => unsafe { avx2(work) },
         _ => work.run(),
     }
 }
@@ -30,8 +30,8 @@ pub fn on<L: LevelLoop>(isa: Isa, work: L) -> L::Output {
 /// As `on`, with AVX2 at most: for loops that gain little by more, as those that memory holds up.
 pub fn up_to_avx2<L: LevelLoop>(isa: Isa, work: L) -> L::Output {
     #[cfg(target_arch = "x86_64")]
-    if isa >= Isa::Avx2 {
-        assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    if isa.level >= SimdLevel::Avx2 {
+        isa.assert_detected();
         // SAFETY: the processor has AVX2 and FMA.
         return unsafe { avx2(work) };
     }

@@ -5,7 +5,7 @@
 //! micro-kernel of a set, whole tile or remainder. So the bits of an element do not depend on its position in a tile.
 
 use super::caches::Caches;
-use super::isa::Isa;
+use super::isa::{Isa, SimdLevel};
 pub use super::step::{From, MicroTile, RowsAhead, Scale, Strided, TileEpilogue};
 use super::tile::Tiles;
 
@@ -39,13 +39,13 @@ impl MicroKernels {
     /// Those in plain Rust.
     #[cfg(all(test, not(loom)))]
     pub fn plain() -> MicroKernels {
-        Self::with(Isa::Portable, Tiles::plain())
+        Self::with(Isa::PORTABLE, Tiles::plain())
     }
 
     fn with(isa: Isa, tiles: Tiles) -> MicroKernels {
         let (width, rows) = (tiles.lanes * tiles.registers(), tiles.most_rows(tiles.registers()));
         let caches = *Caches::of_machine();
-        MicroKernels { isa, caches, lanes: tiles.lanes, width, rows, packs_a: isa == Isa::Neon, tiles }
+        MicroKernels { isa, caches, lanes: tiles.lanes, width, rows, packs_a: isa.level == SimdLevel::Neon, tiles }
     }
 
     /// Maximum rows of a tile with this many columns.

@@ -8,7 +8,7 @@ mod rows;
 
 use super::convert::Stored;
 use super::elements::ElementPair;
-use super::isa::Isa;
+use super::isa::{Isa, SimdLevel};
 use super::wide::{LANES, Wide};
 
 pub use channels::Channels;
@@ -62,5 +62,5 @@ unsafe fn all<W: Wide, T: Stored>(mut pair: ElementPair<'_, T, T>, mean: f32, fa
 
 /// Estimated time per element.
 pub fn element_ns(isa: Isa) -> f32 {
-    if isa > Isa::Portable { 0.15 } else { 0.4 }
+    if isa.level > SimdLevel::Portable { 0.15 } else { 0.4 }
 }

@@ -1,7 +1,7 @@
 //! Packs a part of a matrix into a panel: `depth` rows of `count` floats, `stride` apart. Rows are padded with zeros to
 //! whole vectors: nobody uses the results there, but leftovers in memory could be slow to compute with, or trap.
 
-use super::isa::Isa;
+use super::isa::{Isa, SimdLevel};
 use super::movement::TileTranspose;
 
 /// Maximum length of a K block.
@@ -103,7 +103,7 @@ pub unsafe fn columns(
     panel: *mut f32,
     stride: usize,
 ) {
-    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    isa.assert_detected();
     const FLOAT: usize = size_of::<f32>();
     let Some(turn) = TileTranspose::of(isa, FLOAT) else { unreachable!("floats have a size that registers hold") };
     // SAFETY: as demanded of the caller; all indices are below depth and count.
@@ -112,7 +112,7 @@ pub unsafe fn columns(
             let columns = GROUP.min(count - first);
             let (source, panel) = (source.add(first * source_stride), panel.add(first));
             #[cfg(target_arch = "x86_64")]
-            if columns == LINE && isa >= Isa::Avx512 && depth >= LINE {
+            if columns == LINE && isa.level >= SimdLevel::Avx512 && depth >= LINE {
                 x86::columns_avx512(source, source_stride, depth, panel, stride);
                 continue;
             }

@@ -165,7 +165,7 @@ mod tests {
         {
             let values = |len: usize| (0..len).map(|i| ((i * 7919 % 1000) as f32 - 500.0) / 321.0).collect::<Vec<_>>();
             let (a, b) = (values(m * k), values(k * n));
-            for isa in Isa::available() {
+            for isa in Isa::levels() {
                 let micro = MicroKernels::of(isa);
                 for transpose_b in [false, true] {
                     let (rows, columns) = if transpose_b { (n, k) } else { (k, n) };

@@ -379,7 +379,7 @@ mod tests {
                 ] {
                     let planes = x.chunks_exact(size / 2);
                     let want: Vec<f32> = planes.flat_map(|plane| reference(pooling, &rows, &columns, plane)).collect();
-                    for isa in Isa::available() {
+                    for isa in Isa::levels() {
                         let mut got = vec![f32::NAN; want.len()];
                         let call = StandaloneCall::new(None, 1000, shape.scratch_bytes()).unwrap();
                         let out = MatrixMut::dense(&mut got, 2, want.len() / 2);
@@ -436,7 +436,7 @@ mod tests {
                     });
                     want.push(elements.fold(f32::NEG_INFINITY, chain).to_bits());
                 }
-                for isa in Isa::available() {
+                for isa in Isa::levels() {
                     let mut got = vec![0.0; want.len()];
                     let call = StandaloneCall::new(None, 1000, shape.scratch_bytes()).unwrap();
                     let out = MatrixMut::dense(&mut got, 1, want.len());
@@ -457,7 +457,7 @@ mod tests {
             x[2 * size..3 * size].fill(f32::NEG_INFINITY);
             for pooling in [PoolingOp::WEIR_POOLING_MAX, PoolingOp::WEIR_POOLING_AVERAGE] {
                 let mut first: Option<Vec<f32>> = None;
-                for isa in Isa::available() {
+                for isa in Isa::levels() {
                     let mut got = [0.0; 5];
                     whole(isa, pooling, &x, &mut got);
                     for (plane, got) in x.chunks_exact(size).zip(got) {

@@ -4,7 +4,7 @@
 //! gates, so that enough chains of additions are on their way. An element is one chain over K from zero; then what is
 //! to be added to it is added. The tile that it lies in does not change it.
 
-use super::isa::Isa;
+use super::isa::{Isa, SimdLevel};
 use super::lanes::{Baseline, Vector};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__m256, __m512};
@@ -79,14 +79,12 @@ static AVX512: [[RecurrentFunction; REGISTERS]; MANY_ROWS] = [
 impl RecurrentTiles {
     /// Those of a level that the processor has.
     pub fn of(isa: Isa) -> RecurrentTiles {
-        assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
-        match isa {
+        isa.assert_detected();
+        match isa.level {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => {
-                RecurrentTiles { lanes: __m512::LANES, pairs: row!(avx512, 2, 1), functions: &AVX512 }
-            }
+            SimdLevel::Avx512 => RecurrentTiles { lanes: __m512::LANES, pairs: row!(avx512, 2, 1), functions: &AVX512 },
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => RecurrentTiles { lanes: __m256::LANES, pairs: row!(avx2, 2, 1), functions: &AVX2 },
+            SimdLevel::Avx2 => RecurrentTiles { lanes: __m256::LANES, pairs: row!(avx2, 2, 1), functions: &AVX2 },
             _ => RecurrentTiles { lanes: Baseline::LANES, pairs: row!(baseline, 2, 1), functions: &BASELINE },
         }
     }

@@ -158,7 +158,7 @@ impl Sliding {
         cost_ns: u64,
         site: &dyn Site,
     ) -> Result<()> {
-        assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+        isa.assert_detected();
         let (height, width) = (self.rows.output, self.columns.output);
         let (plane, slices) = (self.rows.input * self.columns.input, self.slices.output);
         let volume = self.channels / self.slices.taps * self.slices.input * plane;

@@ -10,7 +10,7 @@
 
 use super::columns::{Stripe, StripeRows, WIDTH};
 use super::elements::ElementPair;
-use super::isa::Isa;
+use super::isa::{Isa, SimdLevel};
 use super::lanes::Reduced;
 use super::levels::{self, LevelLoop};
 #[cfg(target_arch = "x86_64")]
@@ -53,10 +53,10 @@ pub fn greatest(row: &[f32]) -> f32 {
 /// Estimated time of a row, and of each of its elements, at a level.
 const ROW_NS: f32 = 10.0;
 fn element_ns(isa: Isa) -> f32 {
-    match isa {
-        Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => 0.4,
-        Isa::Avx2 => 0.55,
-        Isa::Portable | Isa::Neon => COLUMN_ELEMENT_NS,
+    match isa.level {
+        SimdLevel::Avx512 => 0.4,
+        SimdLevel::Avx2 => 0.55,
+        SimdLevel::Portable | SimdLevel::Neon => COLUMN_ELEMENT_NS,
     }
 }
 
@@ -76,15 +76,15 @@ pub fn columns_ns(len: usize, width: usize) -> f32 {
 
 /// Softmax, or its logarithm, of each row of `len` elements, on a supported level. A multiple of `len`, which is not 0.
 pub fn rows(isa: Isa, log: bool, mut pair: ElementPair<'_, f32, f32>, len: usize) {
-    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    isa.assert_detected();
     assert!(pair.num_elements().is_multiple_of(len));
-    match isa {
+    match isa.level {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX-512.
-        Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => unsafe { rows_avx512(isa, log, pair, len) },
+        SimdLevel::Avx512 => unsafe { rows_avx512(isa, log, pair, len) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX2 and FMA.
-        Isa::Avx2 => unsafe { rows_avx2(isa, log, pair, len) },
+        SimdLevel::Avx2 => unsafe { rows_avx2(isa, log, pair, len) },
         _ => pair.for_chunks(len, |_, row| portable_row(log, row)),
     }
 }
@@ -503,7 +503,7 @@ mod tests {
 
     #[test]
     fn every_level_is_exact_to_a_millionth() {
-        for isa in Isa::available() {
+        for isa in Isa::levels() {
             for len in lengths() {
                 // Also around 89 with either sign, and so wide that most results are zero or subnormal.
                 for (factor, offset) in [(1.0, 0.0), (20.0, 0.0), (1.0, 89.0), (1.0, -89.0), (90.0, 3.0), (3e4, 0.0)] {
@@ -520,7 +520,7 @@ mod tests {
 
     #[test]
     fn sums_of_long_rows_are_exact() {
-        for isa in Isa::available() {
+        for isa in Isa::levels() {
             let y = softmax(isa, &vec![0.3; 3_000_001], 3_000_001);
             let want = 1.0 / 3_000_001.0;
             assert!(y.iter().all(|&y| (f64::from(y) - want).abs() <= 1.2e-7 * want), "{isa:?}: {} for {want}", y[0]);
@@ -532,7 +532,7 @@ mod tests {
         const INF: f32 = f32::INFINITY;
         // Quiet NaNs of either sign whose payloads reach into the low bits, too.
         let nans = [f32::NAN, -f32::NAN, f32::from_bits(0x7fc0_0055), f32::from_bits(0xffff_ffff)];
-        for isa in Isa::available() {
+        for isa in Isa::levels() {
             for len in lengths().filter(|&len| len <= 129) {
                 for at in 0..len {
                     let with = |value: f32| {
@@ -564,7 +564,7 @@ mod tests {
 
     #[test]
     fn a_row_has_the_same_bits_wherever_it_lies() {
-        for isa in Isa::available() {
+        for isa in Isa::levels() {
             for len in (1..20).chain([33, 70, 128, 1000]) {
                 // More rows than are computed side by side.
                 let x = noise(len * 37);

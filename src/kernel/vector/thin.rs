@@ -6,7 +6,7 @@
 //! Determinism, as in `micro`: an element is the chain `x = a[k] * b[k] + x` from zero in the order of k; storing x
 //! between two links changes nothing.
 
-use super::isa::Isa;
+use super::isa::{Isa, SimdLevel};
 use super::lanes::Vector;
 use super::step::Thin;
 
@@ -31,7 +31,7 @@ pub fn floats(rows: usize, columns: usize) -> usize {
 
 /// Whether the level supports it: others have no code that is both the same chain and fast.
 pub fn is_there(isa: Isa) -> bool {
-    matches!(isa, Isa::Avx2 | Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx)
+    matches!(isa.level, SimdLevel::Avx2 | SimdLevel::Avx512)
 }
 
 /// Computes the sums.
@@ -40,14 +40,15 @@ pub fn is_there(isa: Isa) -> bool {
 /// `1 <= rows <= ROWS`, A has `rows` times `depth` and B `depth` times `columns` readable floats, and there are `rows`
 /// rows of `columns` writable sums, which overlap neither.
 pub unsafe fn sums(isa: Isa, thin: &Thin) {
-    assert!(isa <= Isa::detected() && (1..=ROWS).contains(&thin.rows), "{isa:?}, {} rows", thin.rows);
+    isa.assert_detected();
+    assert!((1..=ROWS).contains(&thin.rows), "{} rows", thin.rows);
     // SAFETY: passed on; the level was compared.
     unsafe {
-        match isa {
+        match isa.level {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => x86::avx512(thin),
+            SimdLevel::Avx512 => x86::avx512(thin),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => x86::avx2(thin),
+            SimdLevel::Avx2 => x86::avx2(thin),
             _ => unreachable!("{isa:?}"),
         }
     }

@@ -8,7 +8,7 @@
 //!
 //! In all of them an element is the chain defined in `micro`.
 
-use super::isa::Isa;
+use super::isa::{Isa, SimdLevel};
 use super::lanes::{Baseline, Vector};
 use super::step::{From, LINE, MicroTile};
 #[cfg(target_arch = "x86_64")]
@@ -89,14 +89,12 @@ const MOST_ROWS: usize = 12;
 impl Tiles {
     /// Those of a level that the processor has.
     pub fn of(isa: Isa) -> Tiles {
-        assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
-        match isa {
+        isa.assert_detected();
+        match isa.level {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => {
-                Tiles { lanes: 16, rows: &ROWS_OF_32, functions: AVX512.each_ref().map(|f| &f[..]) }
-            }
+            SimdLevel::Avx512 => Tiles { lanes: 16, rows: &ROWS_OF_32, functions: AVX512.each_ref().map(|f| &f[..]) },
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => Tiles { lanes: 8, rows: &ROWS_OF_16, functions: AVX2.each_ref().map(|f| &f[..]) },
+            SimdLevel::Avx2 => Tiles { lanes: 8, rows: &ROWS_OF_16, functions: AVX2.each_ref().map(|f| &f[..]) },
             _ => Tiles { lanes: Baseline::LANES, rows: &BASELINE_ROWS, functions: BASELINE.each_ref().map(|f| &f[..]) },
         }
     }

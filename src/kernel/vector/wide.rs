@@ -5,7 +5,7 @@
 //! and fuses; its results differ in the last bits. Memory holds any `Stored` type; lanes are floats.
 
 use super::convert::Stored;
-use super::isa::Isa;
+use super::isa::{Isa, SimdLevel};
 use crate::base::dtype;
 
 /// # Safety
@@ -86,14 +86,14 @@ pub trait WideWork {
 
 /// Runs it with the instructions of a supported level.
 pub fn on<J: WideWork>(isa: Isa, work: J) {
-    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
-    match isa {
+    isa.assert_detected();
+    match isa.level {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX-512.
-        Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => unsafe { avx512(work) },
+        SimdLevel::Avx512 => unsafe { avx512(work) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has AVX2, FMA and F16C.
-        Isa::Avx2 => unsafe { avx2(work) },
+        SimdLevel::Avx2 => unsafe { avx2(work) },
         // SAFETY: arrays need no instructions that a processor may lack.
         _ => unsafe { work.run::<[f32; LANES]>() },
     }
@@ -510,7 +510,7 @@ mod tests {
         for len in 0..70 {
             let x: Vec<T> = (0..len).map(|i| T::narrowed((i as f32 * 0.37).sin() * 1e3)).collect();
             let mut want = None;
-            for isa in Isa::available() {
+            for isa in Isa::levels() {
                 let (mut y, mut sums) = (vec![T::narrowed(7.0); len + 16], [0.0; 2]);
                 on(isa, Copied { x: &x, to: &mut y[..], sums: &mut sums });
                 assert!(y[..len] == x && y[len..].iter().all(|&y| y == T::narrowed(7.0)), "{isa:?} {len}");

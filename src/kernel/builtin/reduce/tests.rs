@@ -5,6 +5,7 @@ use crate::base::desc::MAX_RANK;
 use crate::kernel::builtin::fixture::refusal;
 use crate::kernel::builtin::movement::fixture::{Any, check_pools, run};
 use crate::kernel::vector::convert::{self, Stored};
+use crate::kernel::vector::isa::Isa;
 use crate::ops::Operator;
 
 const INF: f32 = f32::INFINITY;
@@ -35,7 +36,7 @@ fn reduce(op: Op, axes: &[i32]) -> Builtin<Reduce> {
 fn tensor(of: u32, dims: &[i64], values: &[f32]) -> (Any, Vec<f32>) {
     fn halves<T: Stored>(values: &[f32]) -> (Vec<T>, Vec<f32>) {
         let mut stored: Vec<T> = values.iter().map(|&x| T::narrowed(x)).collect();
-        convert::narrow(Isa::Portable, values, &mut stored);
+        convert::narrow(Isa::PORTABLE, values, &mut stored);
         let floats = stored.iter().map(|x| x.widened()).collect();
         (stored, floats)
     }
@@ -193,7 +194,7 @@ fn check(kernel: Builtin<Reduce>, of: u32, dims: &[i64], axes: &[i32], tolerance
 
 #[test]
 fn every_operation_on_every_shape_and_level() {
-    for isa in Isa::available() {
+    for isa in Isa::levels() {
         for op in NUMBERS {
             for (of, epsilon) in [(dtype::F32, 1.19e-7), (dtype::F16, 9.77e-4), (dtype::BF16, 7.82e-3)] {
                 for &(dims, axes) in SHAPES {
@@ -224,7 +225,7 @@ fn place(x: &[f32], least: bool) -> i32 {
 
 #[test]
 fn places_are_those_of_the_first_of_equals_and_the_first_nan() {
-    for isa in Isa::available() {
+    for isa in Isa::levels() {
         for &(dims, axes) in SHAPES {
             for of in [dtype::F32, dtype::F16, dtype::BF16] {
                 for (op, least) in [(Op::WEIR_REDUCE_ARGMAX, false), (Op::WEIR_REDUCE_ARGMIN, true)] {
@@ -246,7 +247,7 @@ fn places_are_those_of_the_first_of_equals_and_the_first_nan() {
 
 #[test]
 fn special_values_count_wherever_they_are() {
-    for isa in Isa::available() {
+    for isa in Isa::levels() {
         for len in [1, 5, 16, 100, 4200] {
             for at in (0..len).step_by(1 + len / 8) {
                 for value in [NAN, -NAN, INF, -INF, -0.0] {
@@ -286,8 +287,8 @@ fn long_sums_are_exact_and_the_same_on_every_level() {
         for axes in [&[][..], &[0], &[-1], &[0, -1]] {
             let axes = if dims.len() == 1 { &[][..] } else { axes };
             for op in [Op::WEIR_REDUCE_SUM, Op::WEIR_REDUCE_MAX, Op::WEIR_REDUCE_NORM_SUM] {
-                let portable = run(&Builtin::on(operator(op, axes), Isa::Portable), std::slice::from_ref(&x)).bytes();
-                for isa in Isa::available() {
+                let portable = run(&Builtin::on(operator(op, axes), Isa::PORTABLE), std::slice::from_ref(&x)).bytes();
+                for isa in Isa::levels() {
                     let got = run(&Builtin::on(operator(op, axes), isa), std::slice::from_ref(&x)).bytes();
                     assert!(got == portable, "{isa:?} {op:?} {dims:?} {axes:?}");
                 }
@@ -342,7 +343,7 @@ fn in_order(op: Op, x: &[f32]) -> f64 {
 #[test]
 fn rows_side_by_side_have_the_bits_of_the_one_order() {
     let lengths = (1..=67).chain([79, 80, 127, 128, 130, 1000, 1024, 1025, 4096]);
-    for (len, isa) in lengths.flat_map(|len| Isa::available().map(move |isa| (len, isa))) {
+    for (len, isa) in lengths.flat_map(|len| Isa::levels().map(move |isa| (len, isa))) {
         for rows in [1, 3, 16, 17, 70] {
             let mut state = (len * 100 + rows) as u32;
             let values: Vec<f32> = (0..rows * len)
@@ -508,7 +509,7 @@ fn integers_are_exact_on_every_shape_and_level() {
                     }
                 })
                 .collect();
-            for (isa, long_indices) in Isa::available().flat_map(|isa| [(isa, false), (isa, true)]) {
+            for (isa, long_indices) in Isa::levels().flat_map(|isa| [(isa, false), (isa, true)]) {
                 if long_indices && !is_place {
                     continue;
                 }

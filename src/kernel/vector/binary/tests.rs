@@ -61,7 +61,7 @@ fn same(got: f32, want: f32) -> bool {
 
 #[test]
 fn every_level_and_length_does_what_floats_do() {
-    for isa in Isa::available() {
+    for isa in Isa::levels() {
         for (op, len) in OPS.into_iter().flat_map(|op| (0..70).chain([300]).map(move |len| (op, len))) {
             let (a, b) = (numbers(len, 1), numbers(len, 2));
             let mut y = [b.as_slice(), &[7.0; 20]].concat();
@@ -127,7 +127,7 @@ fn check_integers<T: Integer + Into<i128> + std::fmt::Debug>(numbers: &[T], leas
     for of in ofs {
         let want: Vec<i128> =
             a.iter().zip(&b).map(|(&a, &b)| integer_reference(&of, a.into(), b.into(), least, greatest)).collect();
-        for isa in Isa::available() {
+        for isa in Isa::levels() {
             let mut y = b.clone();
             integers(isa, &of, &a, &mut y);
             for (i, &y) in y.iter().enumerate() {
@@ -135,7 +135,7 @@ fn check_integers<T: Integer + Into<i128> + std::fmt::Debug>(numbers: &[T], leas
             }
         }
     }
-    for isa in Isa::available() {
+    for isa in Isa::levels() {
         for op in &OPS[6..12] {
             let mut y = vec![Bool(9); a.len()];
             compare_integers(isa, *op, &a, &b, &mut y);
@@ -191,7 +191,7 @@ fn remainders_of_floats_are_those_of_each_rounding() {
     let pairs = numbers.iter().flat_map(|&a| nonzero.clone().map(move |&b| (a, b)));
     let (a, b): (Vec<f32>, Vec<f32>) = pairs.unzip();
     let of = |rounding| Binary { rounding, ..Binary::of(Op::WEIR_BINARY_REM) };
-    for isa in Isa::available() {
+    for isa in Isa::levels() {
         for rounding in ROUNDINGS {
             let mut y = b.clone();
             block(isa, &of(rounding), &a, &mut y);

@@ -106,7 +106,7 @@ pub fn compute(
     out: MatrixMut<'_, f32>,
     site: &dyn Site,
 ) -> Result<()> {
-    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    isa.assert_detected();
     let division = DirectDivision::new(isa, caches, conv);
     let parts = conv.filters.div_ceil(division.filters);
     let pieces = division.strip.pieces();

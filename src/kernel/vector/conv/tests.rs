@@ -87,7 +87,7 @@ fn check(conv: &ConvShape, way: ConvAlgorithm) {
     for bias in [None, Some(&bias[..])] {
         let data = Data { x: &x, weights: &weights, packed: None, bias, addend: None };
         let sums = reference(conv, &data);
-        for isa in Isa::available() {
+        for isa in Isa::levels() {
             let compute = |conv: &ConvShape, data: &Data<'_>, caches: &Caches| {
                 let mut got = vec![f32::NAN; out];
                 let call = StandaloneCall::new(None, conv.cost_ns(), scratch_bytes_on(isa, caches, conv)).unwrap();
@@ -471,7 +471,7 @@ fn depthwise_with_weights_that_are_not_finite() {
         assert_eq!(conv.way(), ConvAlgorithm::Few);
         let [x, weights, out] = conv.sizes();
         let (x, finite) = (noise(x, 1), noise(weights, 2));
-        for (tap, isa) in (0..conv.depth()).flat_map(|tap| Isa::available().map(move |isa| (tap, isa))) {
+        for (tap, isa) in (0..conv.depth()).flat_map(|tap| Isa::levels().map(move |isa| (tap, isa))) {
             let mut weights = finite.clone();
             weights[tap] = f32::INFINITY;
             let data = Data { x: &x, weights: &weights, packed: None, bias: None, addend: None };

@@ -10,7 +10,7 @@
 //! In a network the weights of a layer come from memory, as those of the others have driven them out. While a few tiles
 //! use some weights they prefetch the next ones, a part each.
 
-use super::super::isa::Isa;
+use super::super::isa::{Isa, SimdLevel};
 use super::super::lanes::{Baseline, Vector};
 use super::super::tile::prefetch;
 
@@ -26,11 +26,11 @@ pub struct FilterRegisters {
 impl FilterRegisters {
     /// With weights and an element of each window, a register stays free: with none, compilers store sums in between.
     pub fn of(isa: Isa) -> FilterRegisters {
-        match isa {
+        match isa.level {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => FilterRegisters { lanes: 16, windows: &[14, 14, 9] },
+            SimdLevel::Avx512 => FilterRegisters { lanes: 16, windows: &[14, 14, 9] },
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => FilterRegisters { lanes: 8, windows: &[8, 6] },
+            SimdLevel::Avx2 => FilterRegisters { lanes: 8, windows: &[8, 6] },
             _ => FilterRegisters { lanes: Baseline::LANES, windows: &[8, 5] },
         }
     }
@@ -105,14 +105,14 @@ impl Tile<'_> {
     pub unsafe fn compute(&self, isa: Isa, blocks: usize, windows: usize) {
         // SAFETY: as demanded of the caller.
         unsafe {
-            match isa {
+            match isa.level {
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => {
+                SimdLevel::Avx512 => {
                     tiles!(self, avx512, (blocks, windows); 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14,
                         2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14, 3: 1 2 3 4 5 6 7 8 9)
                 }
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx2 => tiles!(self, avx2, (blocks, windows); 1: 1 2 3 4 5 6 7 8, 2: 1 2 3 4 5 6),
+                SimdLevel::Avx2 => tiles!(self, avx2, (blocks, windows); 1: 1 2 3 4 5 6 7 8, 2: 1 2 3 4 5 6),
                 _ => tiles!(self, baseline, (blocks, windows); 1: 1 2 3 4 5 6 7 8, 2: 1 2 3 4 5),
             }
         }

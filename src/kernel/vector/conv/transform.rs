@@ -1,6 +1,6 @@
 //! The transforms of Winograd's F(2 x 2, 3 x 3): of tiles, of sums and of weights (`winograd`).
 
-use super::super::isa::Isa;
+use super::super::isa::{Isa, SimdLevel};
 use super::super::lanes::{Baseline, Vector};
 use super::super::tile::ask_to_read;
 use std::ops::Range;
@@ -45,9 +45,9 @@ impl TileGroups {
 /// Calls a method or a function with the registers of a level.
 macro_rules! on {
     ($isa:expr, |$vector:ident| $call:expr) => {
-        match $isa {
+        match $isa.level {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => {
+            SimdLevel::Avx512 => {
                 type $vector = std::arch::x86_64::__m512;
                 #[target_feature(enable = "avx512f")]
                 fn with_avx512(run: impl FnOnce()) {
@@ -59,7 +59,7 @@ macro_rules! on {
                 )
             }
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => {
+            SimdLevel::Avx2 => {
                 type $vector = std::arch::x86_64::__m256;
                 #[target_feature(enable = "avx2,fma")]
                 fn with_avx2(run: impl FnOnce()) {

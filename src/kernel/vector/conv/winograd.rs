@@ -163,7 +163,7 @@ pub fn compute(
     out: MatrixMut<'_, f32>,
     site: &dyn Site,
 ) -> Result<()> {
-    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    isa.assert_detected();
     let division = WinogradDivision::new(isa, caches, conv);
     let (down, across) = (division.height.div_ceil(division.unit), division.width.div_ceil(division.columns));
     let parts = conv.filters.div_ceil(division.filters);

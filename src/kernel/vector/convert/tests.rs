@@ -90,7 +90,7 @@ fn widened<T: Stored>(isa: Isa, x: &[T]) -> Vec<f32> {
 #[test]
 fn halves_are_read_exactly_on_every_level() {
     let bits: Vec<u16> = (0..=u16::MAX).collect();
-    for isa in Isa::available() {
+    for isa in Isa::levels() {
         let f16 = widened(isa, &bits.iter().map(|&bits| F16(bits)).collect::<Vec<_>>());
         let bf16 = widened(isa, &bits.iter().map(|&bits| Bf16(bits)).collect::<Vec<_>>());
         for (i, &bits) in bits.iter().enumerate() {
@@ -111,7 +111,7 @@ fn halves_are_read_exactly_on_every_level() {
 #[test]
 fn halves_are_the_nearest_numbers_on_every_level() {
     let x = floats();
-    for isa in Isa::available() {
+    for isa in Isa::levels() {
         let (f16, bf16) = (narrowed::<F16>(isa, &x), narrowed::<Bf16>(isa, &x));
         for (i, &x) in x.iter().enumerate() {
             for (got, exponent_bits) in [(f16[i].0, 5), (bf16[i].0, 8)] {
@@ -132,7 +132,7 @@ fn halves_are_the_nearest_numbers_on_every_level() {
 #[test]
 fn integers_are_rounded_and_saturate_on_every_level() {
     let x = floats();
-    for isa in Isa::available() {
+    for isa in Isa::levels() {
         let (s32, s8, u8) = (narrowed::<i32>(isa, &x), narrowed::<i8>(isa, &x), narrowed::<u8>(isa, &x));
         let (bools, s64) = (narrowed::<Bool>(isa, &x), narrowed::<i64>(isa, &x));
         for (i, &x) in x.iter().enumerate() {
@@ -152,7 +152,7 @@ fn integers_are_read_on_every_level() {
     let bools: Vec<Bool> = bytes.iter().map(|&byte| Bool(byte)).collect();
     let mut words: Vec<i32> = (0..31).flat_map(|i| [1 << i, (1 << i) + 1, -(1 << i) - 1]).collect();
     words.extend([16_777_217, 16_777_219, i32::MAX, i32::MIN, 0]);
-    for isa in Isa::available() {
+    for isa in Isa::levels() {
         assert_eq!(widened(isa, &bytes), bytes.iter().map(|&x| f32::from(x)).collect::<Vec<_>>(), "{isa:?}");
         assert_eq!(widened(isa, &signed), signed.iter().map(|&x| f32::from(x)).collect::<Vec<_>>(), "{isa:?}");
         assert_eq!(widened(isa, &words), words.iter().map(|&x| f64::from(x) as f32).collect::<Vec<_>>(), "{isa:?}");
@@ -170,7 +170,7 @@ fn check_exchange<T: Whole, U: Whole + Default + PartialEq + std::fmt::Debug>(
     bits: u32,
 ) {
     let x: Vec<T> = numbers.iter().map(|&x| T::wrapped(x)).collect();
-    for isa in Isa::available() {
+    for isa in Isa::levels() {
         for (saturates, len) in [true, false].into_iter().flat_map(|saturates| [(saturates, 7), (saturates, x.len())]) {
             let mut y = vec![U::default(); len];
             exchange(isa, &x[..len], &mut y, saturates);
@@ -211,20 +211,20 @@ fn integers_wrap_or_saturate_in_other_types() {
 /// Every length, so that all ends of loops are covered: nothing is left out, nothing written behind the end, and the
 /// bits are those of the portable level, NaNs included.
 fn check_lengths<T: Stored + Default + PartialEq + std::fmt::Debug>(x: &[f32]) {
-    for isa in Isa::available() {
+    for isa in Isa::levels() {
         for (len, start) in (0..70).flat_map(|len| [0, 1, 37, 1000].map(|start| (len, start))) {
             let x = &x[start * 37..][..len];
             let mut stored = vec![T::default(); len + 40];
             narrow(isa, x, &mut stored[..len]);
             assert!(stored[len..].iter().all(|guard| *guard == T::default()), "{isa:?} {len}");
             stored.truncate(len);
-            assert_eq!(stored, narrowed::<T>(Isa::Portable, x), "{isa:?} {len}");
+            assert_eq!(stored, narrowed::<T>(Isa::PORTABLE, x), "{isa:?} {len}");
             let mut wide = vec![7.0; len + 40];
             widen(isa, &stored, &mut wide[..len]);
             assert!(wide[len..].iter().all(|&guard| guard == 7.0), "{isa:?} {len}");
             wide.truncate(len);
             let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-            assert_eq!(bits(&wide), bits(&widened(Isa::Portable, &stored)), "{isa:?} {len}");
+            assert_eq!(bits(&wide), bits(&widened(Isa::PORTABLE, &stored)), "{isa:?} {len}");
         }
     }
 }
@@ -245,8 +245,8 @@ fn every_length_ends_well() {
 fn levels_make_the_same_nan() {
     let x: Vec<f32> = floats().into_iter().filter(|x| x.is_nan()).collect();
     assert!(x.len() > 32);
-    for isa in Isa::available() {
-        assert_eq!(narrowed::<F16>(isa, &x), narrowed::<F16>(Isa::Portable, &x), "{isa:?}");
-        assert_eq!(narrowed::<Bf16>(isa, &x), narrowed::<Bf16>(Isa::Portable, &x), "{isa:?}");
+    for isa in Isa::levels() {
+        assert_eq!(narrowed::<F16>(isa, &x), narrowed::<F16>(Isa::PORTABLE, &x), "{isa:?}");
+        assert_eq!(narrowed::<Bf16>(isa, &x), narrowed::<Bf16>(Isa::PORTABLE, &x), "{isa:?}");
     }
 }

@@ -11,7 +11,7 @@ use crate::ops::{Eltwise, weir_eltwise_op_value as Op};
 
 /// y = f(x).
 pub fn apply<T: Stored>(isa: Isa, f: &Eltwise, mut elements: ElementPair<'_, T, T>) {
-    assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
+    isa.assert_detected();
     let len = elements.num_elements();
     let (x, y) = elements.addresses();
     if T::DTYPE == dtype::F32 {

@@ -242,7 +242,7 @@ fn close(f: &Eltwise, x: f64, got: f32, want: f64, bound: f64) -> bool {
 fn functions_are_exact_to_their_bound_at_every_level() {
     let x = numbers();
     for (f, bound) in cases() {
-        for isa in Isa::available() {
+        for isa in Isa::levels() {
             let y = results(isa, &f, &x);
             for (&x, &got) in x.iter().zip(&y) {
                 let want = reference(&f, f64::from(x));
@@ -283,7 +283,7 @@ fn bounds_hold_where_errors_are_largest() {
         let x: Vec<f32> =
             (0..COUNT).map(|i| low + (high - low) * (i as f64 * 0.618_033_988_749_895).fract() as f32).collect();
         let wants: Vec<f64> = x.iter().map(|&x| reference(&f, f64::from(x))).collect();
-        for isa in Isa::available() {
+        for isa in Isa::levels() {
             let y = results(isa, &f, &x);
             for ((&x, &got), &want) in x.iter().zip(&y).zip(&wants) {
                 let error = (f64::from(got) - want).abs() / want.abs();
@@ -340,7 +340,7 @@ fn special_numbers_give_limits() {
         (made(Op::WEIR_ELTWISE_COS, 0.0, 0.0), 0.0, 1.0),
         (made(Op::WEIR_ELTWISE_CLIP, 3.0, -2.0), 0.0, -2.0),
     ];
-    for isa in Isa::available() {
+    for isa in Isa::levels() {
         for (f, x, want) in &limits {
             // In each lane, and in the partial register of the remainder.
             let y = results(isa, f, &[*x; 83]);
@@ -359,7 +359,7 @@ fn special_numbers_give_limits() {
 fn a_result_depends_on_its_element_alone() {
     let x: Vec<f32> = numbers().into_iter().step_by(7).take(300).collect();
     for (f, _) in cases() {
-        for isa in Isa::available() {
+        for isa in Isa::levels() {
             let whole = results(isa, &f, &x);
             let bits =
                 |y: &[f32]| y.iter().map(|y| if y.is_nan() { 0x7fc0_0000 } else { y.to_bits() }).collect::<Vec<_>>();
@@ -382,7 +382,7 @@ fn a_result_depends_on_its_element_alone() {
 fn halves_are_rounded_results_of_floats() {
     let x = numbers();
     for (f, _) in cases() {
-        for isa in Isa::available() {
+        for isa in Isa::levels() {
             let (mut bf16, mut f16) = (vec![Bf16(0); x.len()], vec![F16(0); x.len()]);
             convert::narrow(isa, &x, &mut bf16);
             convert::narrow(isa, &x, &mut f16);

@@ -2,6 +2,7 @@
 //! cells of four bytes, in three instructions for four of the others. Operands quantized for processors without VNNI
 //! are such: seven bits of A, or of B (`Product::is_low`).
 
+use super::avx_quads::{self, COLUMNS, QuadStep};
 use super::finish::{self, Rule, Stash};
 use super::micro::{MicroKernelSet, loops, nothing};
 use super::panel::{self, CellFormat, PackSource, Quad};
@@ -14,7 +15,6 @@ loops!(
     Quad
 );
 
-const COLUMNS: usize = 16;
 static TILES: [Tile; 6] = [tile::<1>, tile::<2>, tile::<3>, tile::<4>, tile::<5>, tile::<6>];
 const THIN: Option<thin::ThinKernels> = None;
 const DOTS: Option<dots::DotsKernels> = None;
@@ -35,36 +35,16 @@ unsafe fn pack_b(source: &PackSource, groups: usize, lanes: usize, panels: *mut 
 /// As the portable one, on a processor with AVX2, for operands that are low.
 #[target_feature(enable = "avx2")]
 unsafe fn tile<const ROWS: usize>(groups: usize, a: CellRows, b: Panel, terms: Option<Terms>, out: TileOutput) {
-    let ones = _mm256_set1_epi16(1);
-    let mut sums = [[_mm256_setzero_si256(); 2]; ROWS];
-    // SAFETY: as demanded of the caller.
-    unsafe {
-        if let Some(terms) = terms {
-            let columns = terms.columns.cast::<__m256i>();
-            let columns = [_mm256_loadu_si256(columns), _mm256_loadu_si256(columns.add(1))];
-            for (row, sums) in sums.iter_mut().enumerate() {
-                let row = _mm256_set1_epi32(*terms.rows.add(row));
-                *sums = columns.map(|column| _mm256_add_epi32(row, column));
-            }
-        }
-        for group in 0..groups {
-            _mm_prefetch::<_MM_HINT_T1>(b.next.wrapping_add(group * b.step).cast());
-            let b = b.data.add(group * COLUMNS).cast::<__m256i>();
-            let b = [_mm256_loadu_si256(b), _mm256_loadu_si256(b.add(1))];
-            for (row, sums) in sums.iter_mut().enumerate() {
-                let cell = a.data.add(row * a.stride).cast::<i32>().add(group).read_unaligned();
-                let cell = _mm256_set1_epi32(cell);
-                for (sum, b) in sums.iter_mut().zip(b) {
-                    *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(_mm256_maddubs_epi16(cell, b), ones));
-                }
-            }
-        }
-        for (row, sums) in sums.into_iter().enumerate() {
-            for (half, sum) in sums.into_iter().enumerate() {
-                let at = out.data.add(row * out.stride).cast::<__m256i>().add(half);
-                let before = if out.adds { _mm256_loadu_si256(at) } else { _mm256_setzero_si256() };
-                _mm256_storeu_si256(at, _mm256_add_epi32(sum, before));
-            }
-        }
+    // SAFETY: passed on.
+    unsafe { avx_quads::tile::<LowStep, ROWS>(groups, a, b, terms, out) }
+}
+
+struct LowStep;
+
+impl QuadStep for LowStep {
+    #[inline(always)]
+    unsafe fn add(sums: __m256i, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: the processor has AVX2.
+        unsafe { _mm256_add_epi32(sums, _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), _mm256_set1_epi16(1))) }
     }
 }

@@ -7,7 +7,7 @@
 //! A group along K is a cell of each filter, times as many neighbouring cells as there are windows, from an offset of
 //! the group's own on. Tiles go beyond the last window up to whole registers.
 
-use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::isa::{Isa, SimdLevel};
 
 /// The operands of a tile.
 #[derive(Clone, Copy)]
@@ -85,10 +85,14 @@ pub fn rounded(filters: usize) -> usize {
 impl FlatTiles {
     /// Those of a supported level. Processors with dot products of four bytes have better ways for many filters.
     pub fn of(isa: Isa) -> FlatTiles {
-        assert!(isa <= Isa::detected(), "{isa:?} on a processor with {:?}", Isa::detected());
-        match isa {
+        isa.assert_detected();
+        match isa.level {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 | Isa::Avx512 => {
+            SimdLevel::Avx2 | SimdLevel::Avx512 if isa.has_byte_products() => {
+                FlatTiles { lanes: 8, one: pairs::<1, LONG>, many: None }
+            }
+            #[cfg(target_arch = "x86_64")]
+            SimdLevel::Avx2 | SimdLevel::Avx512 => {
                 let many = ManyTiles {
                     pairs: [[pairs::<6, 2>, pairs::<6, 1>], [pairs::<4, 2>, pairs::<4, 1>]],
                     quads: [[quads::<6, 2, false>, quads::<6, 1, false>], [quads::<4, 2, false>, quads::<4, 1, false>]],
@@ -96,8 +100,6 @@ impl FlatTiles {
                 };
                 FlatTiles { lanes: 8, one: pairs::<1, LONG>, many: Some(many) }
             }
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512Vnni | Isa::Amx => FlatTiles { lanes: 8, one: pairs::<1, LONG>, many: None },
             _ => FlatTiles { lanes: BASE, one: baseline, many: None },
         }
     }

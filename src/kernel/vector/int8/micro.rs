@@ -8,6 +8,7 @@
 //! |-------------|---------------|-----------------------------------------|---------|
 //! | amx         | 4 bytes       | tdpbusd: 16 x 16 sums of 64 products    | 32 x 32 |
 //! | avx512_vnni | 4 bytes       | vpdpbusd: four products into a sum      | 12 x 32 |
+//! | avx_vnni    | 4 bytes       | vpdpbusd: four products into a sum      | 6 x 16  |
 //! | avx2        | 2 x 16 bits   | vpmaddwd and vpaddd                     | 6 x 16  |
 //! | avx2, low   | 4 bytes       | vpmaddubsw, vpmaddwd and vpaddd         | 6 x 16  |
 //! | portable    | 2 x 16 bits   | what the compiler makes of it           | 4 x 8   |

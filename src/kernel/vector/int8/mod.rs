@@ -21,6 +21,10 @@ mod amx;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx2_low;
+#[cfg(target_arch = "x86_64")]
+mod avx_quads;
+#[cfg(target_arch = "x86_64")]
+mod avx_vnni;
 mod blocks;
 mod dots;
 mod finish;

@@ -24,7 +24,7 @@ const MAX_BLOCK: usize = 1024;
 /// Maximum bytes of a matrix that a near cache may hold.
 const FAR: usize = 4 << 20;
 /// Maximum numbers along K whose products, with magnitudes of 255, add up to less than 2^31.
-const SHORT: usize = 32768;
+pub const SHORT: usize = 32768;
 
 /// The algorithms.
 #[derive(Clone, Copy)]

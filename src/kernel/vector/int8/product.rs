@@ -4,7 +4,7 @@
 use super::finish::Rule;
 use super::panels::BytePanels;
 use crate::kernel::vector::held::HeldPanels;
-use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::isa::{Isa, SimdLevel};
 use crate::kernel::vector::site::Matrix;
 
 /// Shorter products gain nothing from small numbers.
@@ -50,10 +50,11 @@ impl Int8Product<'_> {
     pub fn cost_ns(&self, isa: Isa) -> u64 {
         // Operations per nanosecond; 10 GB/s.
         let rate = match isa {
-            Isa::Amx => 1000.0,
-            Isa::Avx512Vnni => 500.0,
-            Isa::Avx512 | Isa::Avx2 => 100.0,
-            Isa::Neon | Isa::Portable => 15.0,
+            Isa { amx: true, .. } => 1000.0,
+            Isa { avx512_vnni: true, .. } => 500.0,
+            Isa { avx_vnni: true, .. } => 250.0,
+            _ if isa.level >= SimdLevel::Avx2 => 100.0,
+            _ => 15.0,
         };
         let [m, n, k] = [self.m, self.n, self.k].map(|size| size as f64);
         (2.0 * m * n * k / rate + (m * k + k * n + 4.0 * m * n) / 10.0) as u64

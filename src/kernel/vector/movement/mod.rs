@@ -103,7 +103,8 @@ impl Movement {
 
     /// The same for a supported instruction set.
     pub fn with(isa: Isa, mut unit: usize, dims: &[StridedDim], from: isize, to: isize) -> Movement {
-        assert!(isa <= Isa::detected() && dims.len() <= MAX_RANK && unit > 0);
+        isa.assert_detected();
+        assert!(dims.len() <= MAX_RANK && unit > 0);
         let mut all = [StridedDim::default(); MAX_RANK];
         let mut rank = 0usize;
         let is_empty = dims.iter().any(|dim| dim.size == 0);

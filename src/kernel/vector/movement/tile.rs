@@ -11,7 +11,7 @@
 //! columns: as many registers hold whole columns, or rows, and a register of the result takes its bytes from each of
 //! them.
 
-use super::super::isa::Isa;
+use super::super::isa::{Isa, SimdLevel};
 
 /// Transposes a tile of `rows` x `columns` elements, with row strides in bytes for the source and for the destination.
 type Tile = unsafe fn(from: *const u8, from_stride: isize, to: *mut u8, to_stride: isize, rows: usize, columns: usize);
@@ -26,15 +26,15 @@ impl TileTranspose {
     /// `None` for sizes that no register holds.
     pub fn of(isa: Isa, size: usize) -> Option<TileTranspose> {
         #[cfg(target_arch = "x86_64")]
-        let tile: Tile = match (isa, size) {
-            (Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx, 1) => x86::tile_avx512::<1, 16>,
-            (Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx, 2) => x86::tile_avx512::<2, 8>,
-            (Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx, 4) => x86::tile_avx512::<4, 4>,
-            (Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx, 8) => x86::tile_avx512::<8, 2>,
-            (Isa::Avx2, 1) => x86::tile_avx2::<1, 16>,
-            (Isa::Avx2, 2) => x86::tile_avx2::<2, 8>,
-            (Isa::Avx2, 4) => x86::tile_avx2::<4, 4>,
-            (Isa::Avx2, 8) => x86::tile_avx2::<8, 2>,
+        let tile: Tile = match (isa.level, size) {
+            (SimdLevel::Avx512, 1) => x86::tile_avx512::<1, 16>,
+            (SimdLevel::Avx512, 2) => x86::tile_avx512::<2, 8>,
+            (SimdLevel::Avx512, 4) => x86::tile_avx512::<4, 4>,
+            (SimdLevel::Avx512, 8) => x86::tile_avx512::<8, 2>,
+            (SimdLevel::Avx2, 1) => x86::tile_avx2::<1, 16>,
+            (SimdLevel::Avx2, 2) => x86::tile_avx2::<2, 8>,
+            (SimdLevel::Avx2, 4) => x86::tile_avx2::<4, 4>,
+            (SimdLevel::Avx2, 8) => x86::tile_avx2::<8, 2>,
             (_, 1) => x86::tile_sse2::<1, 16>,
             (_, 2) => x86::tile_sse2::<2, 8>,
             (_, 4) => x86::tile_sse2::<4, 4>,
@@ -43,7 +43,7 @@ impl TileTranspose {
             _ => return None,
         };
         #[cfg(not(target_arch = "x86_64"))]
-        let tile: Tile = match (isa, size) {
+        let tile: Tile = match (isa.level, size) {
             (_, 1) => elements::<u8>,
             (_, 2) => elements::<u16>,
             (_, 4) => elements::<u32>,

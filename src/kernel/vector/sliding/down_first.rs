@@ -7,7 +7,7 @@
 //! tile. Sums depend on that order; the greatest numbers of such that `SameInAnyOrder` accepts do not.
 
 use super::combine::Combine;
-use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::isa::{Isa, SimdLevel};
 use crate::kernel::vector::lanes::{Baseline, Vector};
 use crate::kernel::vector::levels::LevelLoop;
 use crate::kernel::vector::strip::PieceRows;
@@ -107,9 +107,9 @@ impl DownFirst<'_> {
         let folded = FoldedRows::new(self.across, &self.columns);
         // SAFETY: as demanded of the caller. Few columns take less time in half a register of AVX-512.
         unsafe {
-            match isa {
+            match isa.level {
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => {
+                SimdLevel::Avx512 => {
                     self.fold_avx512::<C>(&folded);
                     let (count, few) = (self.columns.len(), self.columns.len() % LANES);
                     let wide = if self.is_sparse() || few == 0 || few > LANES / 2 { count } else { count - few };
@@ -121,7 +121,7 @@ impl DownFirst<'_> {
                     }
                 }
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx2 => {
+                SimdLevel::Avx2 => {
                     self.fold_avx2::<C>(&folded);
                     self.across_avx2::<C>(&folded, 0..self.columns.len());
                 }

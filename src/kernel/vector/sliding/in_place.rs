@@ -11,7 +11,7 @@ use super::down_first::SameInAnyOrder;
 use super::filters::Filters;
 use super::rows::{ROWS, TilePlace, WindowPlane};
 use super::source::{APART, Lines, WindowSource, has_edge};
-use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::isa::{Isa, SimdLevel};
 use crate::kernel::vector::lanes::Vector;
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::vector::lanes::avx512::Ymm;
@@ -26,7 +26,7 @@ const HALF: usize = Ymm::LANES;
 /// Whether there are tiles on this level. The processors of x86-64 that have no AVX2 are too few for the code that they
 /// would take.
 pub fn is_on(isa: Isa) -> bool {
-    isa >= Isa::Avx2 || cfg!(not(target_arch = "x86_64"))
+    isa.level >= SimdLevel::Avx2 || cfg!(not(target_arch = "x86_64"))
 }
 
 /// Whether there are tiles for these windows.
@@ -183,11 +183,11 @@ impl ImageWindows<'_> {
     ) {
         // SAFETY: as demanded of the caller.
         unsafe {
-            match isa {
+            match isa.level {
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => self.avx512::<C, TAPS, DOWN, STRIDE>(planes, rows),
+                SimdLevel::Avx512 => self.avx512::<C, TAPS, DOWN, STRIDE>(planes, rows),
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx2 => self.avx2::<C, TAPS, DOWN, STRIDE>(planes, rows),
+                SimdLevel::Avx2 => self.avx2::<C, TAPS, DOWN, STRIDE>(planes, rows),
                 #[cfg(not(target_arch = "x86_64"))]
                 _ => self.tiles::<crate::kernel::vector::lanes::Baseline, C, TAPS, DOWN, STRIDE>(planes, rows),
                 #[cfg(target_arch = "x86_64")]

@@ -1,7 +1,7 @@
 //! Windows of a plane, over a strip of the image.
 
 use super::combine::{Combine, within};
-use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::isa::{Isa, SimdLevel};
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::vector::lanes::avx512::Ymm;
 use crate::kernel::vector::lanes::{Baseline, Vector};
@@ -45,11 +45,11 @@ impl PlaneWindows<'_> {
     pub unsafe fn compute<C: Combine>(&self, isa: Isa) {
         // SAFETY: as demanded of the caller.
         unsafe {
-            match isa {
+            match isa.level {
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => self.avx512::<C>(self.shared_avx512::<C>()),
+                SimdLevel::Avx512 => self.avx512::<C>(self.shared_avx512::<C>()),
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx2 => self.avx2::<C>(self.shared_avx2::<C>()),
+                SimdLevel::Avx2 => self.avx2::<C>(self.shared_avx2::<C>()),
                 _ => self.vectors::<Baseline, C>(self.shared_baseline::<C>()),
             }
         }

@@ -7,7 +7,7 @@
 //! one of equal greatest numbers, as if elements were taken in this order. This tells the zeros apart.
 
 use super::combine::Combine;
-use crate::kernel::vector::isa::Isa;
+use crate::kernel::vector::isa::{Isa, SimdLevel};
 use crate::kernel::vector::lanes::{Baseline, Vector};
 use std::ops::Range;
 
@@ -47,11 +47,11 @@ impl SeparateWindows<'_> {
     pub unsafe fn compute<C: Combine>(&self, isa: Isa) {
         // SAFETY: as demanded of the caller.
         unsafe {
-            match isa {
+            match isa.level {
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx512 | Isa::Avx512Vnni | Isa::Amx => self.avx512::<C>(),
+                SimdLevel::Avx512 => self.avx512::<C>(),
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx2 => self.avx2::<C>(),
+                SimdLevel::Avx2 => self.avx2::<C>(),
                 _ => self.vectors::<Baseline, C>(),
             }
         }
