@@ -66,12 +66,13 @@ impl DeviceControl {
         }
     }
 
+    fn view(&self, device_frame: &DeviceFrame, &(at, desc): &(Where, Desc)) -> Result<View> {
+        // SAFETY: the device's memory, which the frame keeps; the host only passes the address on.
+        Ok(unsafe { View::new(self.address(device_frame, at) as *mut u8, desc.bytes()?, desc) })
+    }
+
     fn views(&self, device_frame: &DeviceFrame, all: &[(Where, Desc)]) -> Result<Vec<View>> {
-        let view = |&(at, desc): &(Where, Desc)| -> Result<View> {
-            // SAFETY: the device's memory, which the frame keeps; the host only passes the address on.
-            Ok(unsafe { View::new(self.address(device_frame, at) as *mut u8, desc.bytes()?, desc) })
-        };
-        all.iter().map(view).collect()
+        all.iter().map(|value| self.view(device_frame, value)).collect()
     }
 
     /// The number of its steps in a recording.
@@ -167,8 +168,12 @@ impl DeviceControl {
             match &action.what {
                 What::Launch { kernel, inputs, outputs } => {
                     let Some(kernel) = kernel.on_device() else { return Err(not_there()) };
-                    let (inputs, outputs) = (self.views(device_frame, inputs)?, self.views(device_frame, outputs)?);
-                    stream.launch(&Launch { name: &action.name, kernel, inputs: &inputs, outputs: &outputs })?;
+                    device_frame.views.with(|views| {
+                        let mut all = inputs.iter().chain(outputs);
+                        all.try_for_each(|value| self.view(device_frame, value).map(|view| views.push(view)))?;
+                        let (inputs, outputs) = views.split_at(inputs.len());
+                        stream.launch(&Launch { name: &action.name, kernel, inputs, outputs })
+                    })?;
                 }
                 What::Copy { from, to, bytes } => {
                     stream.copy(&self.transfer(device_frame, action, *from, *to, *bytes))?

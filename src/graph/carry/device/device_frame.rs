@@ -116,6 +116,21 @@ pub(in crate::graph) struct DeviceFrame {
     /// The known progress of the device.
     pub done: Arc<FrameClock>,
     pub counts: Arc<RunCounts>,
+    pub views: KeptViews,
+}
+
+/// Memory for the views of calls that are issued at once: the next run's calls have it again.
+#[derive(Debug, Default)]
+pub(in crate::graph) struct KeptViews(Mutex<Vec<Vec<View>>>);
+
+impl KeptViews {
+    pub fn with<R>(&self, call: impl FnOnce(&mut Vec<View>) -> R) -> R {
+        let mut views = self.0.lock().pop().unwrap_or_default();
+        let result = call(&mut views);
+        views.clear();
+        self.0.lock().push(views);
+        result
+    }
 }
 
 /// A node's call, the event of the work for which it waits, and the work that is left to the host.
@@ -250,6 +265,7 @@ impl DeviceFrame {
             done: Arc::clone(&done),
             engine: Ref::clone(engine),
             counts: Arc::clone(counts),
+            views: KeptViews::default(),
         })
     }
 

@@ -304,7 +304,7 @@ impl Direct {
         let mut record = || {
             let mut controls = self.parts.iter().filter_map(|part| Some((part, part.control()?)));
             controls.try_for_each(|(part, segment)| {
-                part.with(tensors, |context| segment.submit_as_one(frame, None, context))
+                part.with(frame, tensors, |context| segment.submit_as_one(frame, None, context))
             })
         };
         let recorded = frame.engines[self.number].within(&mut record);

@@ -30,7 +30,6 @@ use crate::engine::BoundKernel;
 use crate::graph::plan::actions::Where;
 use crate::kernel::{Completion, Effect, Issuer, Kernel, KernelContext, Outputs, RunListener};
 use crate::memory::View;
-use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -202,9 +201,6 @@ pub(in crate::graph) struct Issue {
     pub name: String,
 }
 
-/// Views of a call's tensors.
-type Views = SmallVec<[View; 4]>;
-
 impl Issue {
     pub fn issue(&self, frame: &RunFrame, stream: &Giving<'_>, context: &KernelContext<'_>) -> Result<()> {
         self.wait(frame, stream)?;
@@ -223,18 +219,32 @@ impl Issue {
         self.records.then(|| mark_of(&frame.engines[self.engine].events[self.piece])).transpose()
     }
 
-    /// Inputs and outputs.
-    pub fn views(&self, frame: &RunFrame, context: &KernelContext<'_>) -> Result<(Views, Views)> {
-        let view = |&(source, desc): &(ValuePlace, Desc)| -> Result<View> {
+    /// Inputs, then outputs.
+    pub fn views<'a>(
+        &'a self,
+        frame: &'a RunFrame,
+        context: &'a KernelContext<'_>,
+    ) -> impl Iterator<Item = Result<View>> + 'a {
+        self.inputs.iter().chain(&self.outputs).map(move |&(source, desc)| {
             // SAFETY: the device's memory, which the frame or the run keeps; the host only passes the address on.
             Ok(unsafe {
                 View::new(source.address(&frame.engines[self.engine], context) as *mut u8, desc.bytes()?, desc)
             })
-        };
-        Ok((
-            self.inputs.iter().map(view).collect::<Result<_>>()?,
-            self.outputs.iter().map(view).collect::<Result<_>>()?,
-        ))
+        })
+    }
+
+    /// Calls with the views of its inputs and of its outputs.
+    pub fn with_views<R>(
+        &self,
+        frame: &RunFrame,
+        context: &KernelContext<'_>,
+        call: impl FnOnce(&[View], &[View]) -> Result<R>,
+    ) -> Result<R> {
+        frame.engines[self.engine].views.with(|views| {
+            self.views(frame, context).try_for_each(|view| view.map(|view| views.push(view)))?;
+            let (inputs, outputs) = views.split_at(self.inputs.len());
+            call(inputs, outputs)
+        })
     }
 
     /// The copies of the run's own tensors before and behind a branch or a loop.

@@ -8,8 +8,6 @@ use crate::base::{Error, Ref, Result};
 use crate::device::{DeviceStream, PreparedLaunch};
 use crate::engine::Tensor;
 use crate::kernel::{Kernel, KernelContext, NEVER, Scratch};
-use crate::memory::View;
-use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -101,7 +99,7 @@ impl DirectPiece {
                 return replayed.map_err(of(&segment.label));
             }
         }
-        self.with(tensors, |context| {
+        self.with(frame, tensors, |context| {
             let (issued, label) = match &self.piece {
                 PieceNode::Issue(issue) => {
                     (issue.launch(frame, stream, context).map_err(|error| error.within(&issue.name)), &issue.label)
@@ -135,7 +133,7 @@ impl DirectPiece {
         }
         let mut prepared = None;
         // A missing tensor is reported at the launch.
-        let _ = self.with(tensors, |context| {
+        let _ = self.with(frame, tensors, |context| {
             prepared = issue.prepare(frame, stream, context, before);
             Ok(())
         });
@@ -155,16 +153,18 @@ impl DirectPiece {
     /// The context with which its node would be called.
     pub fn with(
         &self,
+        frame: &RunFrame,
         tensors: &[Option<Ref<Tensor>>],
         call: impl FnOnce(&KernelContext<'_>) -> Result<()>,
     ) -> Result<()> {
         let missing = || Error::internal("a tensor that a run needs is missing");
-        let mut views: SmallVec<[View; 6]> = SmallVec::with_capacity(self.tensors.len());
-        for &at in &self.tensors {
-            views.push(tensors[at].as_ref().ok_or_else(missing)?.view().clone());
-        }
-        let (inputs, outputs) = views.split_at(self.num_inputs);
-        // SAFETY: of the run's tensors; only their addresses are looked at.
-        call(&unsafe { KernelContext::new(inputs, outputs, None, Scratch::none(1), &NEVER) })
+        frame.engines[self.piece.engine()].views.with(|views| {
+            for &at in &self.tensors {
+                views.push(tensors[at].as_ref().ok_or_else(missing)?.view().clone());
+            }
+            let (inputs, outputs) = views.split_at(self.num_inputs);
+            // SAFETY: of the run's tensors; only their addresses are looked at.
+            call(&unsafe { KernelContext::new(inputs, outputs, None, Scratch::none(1), &NEVER) })
+        })
     }
 }

@@ -21,6 +21,8 @@ pub(in crate::graph) struct OfSegment {
 pub(in crate::graph) struct SegmentRecording {
     pub executable: Arc<dyn Executable>,
     pub given: Vec<usize>,
+    /// Memory of an update's: which of these are others than before.
+    pub changed: Vec<bool>,
 }
 
 /// The writer of a value: records an event behind it.

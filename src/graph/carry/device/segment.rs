@@ -25,7 +25,6 @@ use crate::device::{
 use crate::kernel::{Completion, Effect, IssuedCall, IssuedFor, Kernel, KernelContext, Outputs, Rest, RunListener};
 use crate::memory::View;
 use crate::trace::KeptTraces;
-use smallvec::SmallVec;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
@@ -354,7 +353,8 @@ impl Segment {
         let Some(accelerator) = device_frame.engine.accelerator() else {
             return Err(Error::internal("a frame on the host's engine"));
         };
-        let views = self.issues.iter().map(|issue| issue.views(frame, context)).collect::<Result<Vec<_>>>()?;
+        let views = self.issues.iter().map(|issue| issue.views(frame, context).collect::<Result<Vec<_>>>());
+        let views = views.collect::<Result<Vec<_>>>()?;
         let made = |issue: &Issue| -> Result<Option<RecordedViews<'_>>> {
             issue
                 .control
@@ -369,7 +369,8 @@ impl Segment {
         for copy in &self.copies {
             steps.push(RecordedStep { work: RecordedWork::Copy(self.transfer(frame, copy, context)), after: next() });
         }
-        for ((issue, (inputs, outputs)), made) in self.issues.iter().zip(&views).zip(&made) {
+        for ((issue, views), made) in self.issues.iter().zip(&views).zip(&made) {
+            let (inputs, outputs) = views.split_at(issue.inputs.len());
             let Some((made, control)) = made.as_ref().zip(issue.control.as_ref()) else {
                 steps.push(RecordedStep {
                     work: RecordedWork::Launch(issue.launch_of(inputs, outputs)?),
@@ -384,7 +385,7 @@ impl Segment {
         }
         let executable = accelerator.record(&Recording { name: &self.name, steps: &steps })?;
         frame.counts().recordings.fetch_add(1, Relaxed);
-        Ok(SegmentRecording { executable, given: given_addresses(context).collect() })
+        Ok(SegmentRecording { executable, given: given_addresses(context).collect(), changed: Vec::new() })
     }
 
     /// The runs' own tensors may differ each time.
@@ -393,9 +394,10 @@ impl Segment {
             return Ok(());
         }
         let known = recorded.given.iter_mut().zip(given_addresses(context));
-        let is_changed: SmallVec<[bool; 16]> =
-            known.map(|(known, address)| std::mem::replace(known, address) != address).collect();
-        let (inputs, outputs) = is_changed.split_at(context.inputs().len());
+        let mut all = std::mem::take(&mut recorded.changed);
+        all.clear();
+        all.extend(known.map(|(known, address)| std::mem::replace(known, address) != address));
+        let (inputs, outputs) = all.split_at(context.inputs().len());
         let is_changed = |source: &ValuePlace| match *source {
             ValuePlace::Input(input) => inputs[input],
             ValuePlace::Output(output) => outputs[output],
@@ -417,12 +419,14 @@ impl Segment {
                     }
                 }
             } else if issue.inputs.iter().chain(&issue.outputs).any(|(source, _)| is_changed(source)) {
-                let (inputs, outputs) = issue.views(frame, context)?;
-                let work = RecordedWork::Launch(issue.launch_of(&inputs, &outputs)?);
-                recorded.executable.update(step, &work)?;
+                issue.with_views(frame, context, |inputs, outputs| {
+                    let work = RecordedWork::Launch(issue.launch_of(inputs, outputs)?);
+                    recorded.executable.update(step, &work)
+                })?;
                 frame.counts().updates.fetch_add(1, Relaxed);
             }
         }
+        recorded.changed = all;
         Ok(())
     }
 }
@@ -553,20 +557,18 @@ impl Issue {
         if self.issuer.is_some() || self.control.is_some() {
             return None;
         }
-        let (inputs, outputs) = self.views(frame, context).ok()?;
-        stream.prepare(&self.launch_of(&inputs, &outputs).ok()?, before)
+        let prepare = |inputs: &[View], outputs: &[View]| Ok(stream.prepare(&self.launch_of(inputs, outputs)?, before));
+        self.with_views(frame, context, prepare).ok()?
     }
 
     /// Without waits and events.
     pub fn launch(&self, frame: &RunFrame, stream: &dyn DeviceStream, context: &KernelContext<'_>) -> Result<()> {
-        let (inputs, outputs) = self.views(frame, context)?;
-        match &self.issuer {
+        self.with_views(frame, context, |inputs, outputs| match &self.issuer {
             Some(issuer) => {
                 let issued_for = IssuedFor::Run(context.stop().run(), context.kept_stop());
-                let (inputs, outputs) = (&inputs[..], &outputs[..]);
                 issuer.issue(&IssuedCall { stream, name: &self.name, inputs, outputs, issued_for })
             }
-            None => stream.launch(&self.launch_of(&inputs, &outputs)?),
-        }
+            None => stream.launch(&self.launch_of(inputs, outputs)?),
+        })
     }
 }
