@@ -251,3 +251,44 @@ fn nodes_that_feed_a_long_wait_come_first() {
         assert!(first.ends_with(&[longest; 3]), "{longest}: {first:?}");
     }
 }
+
+/// Half of the nodes are dear in each run, others each time: there is no way to know which, and they are shared all the
+/// same.
+#[test]
+fn nodes_that_are_dear_in_some_runs_are_within_reach_of_all() {
+    const NODES: usize = 12;
+    let pool = four();
+    let at_once = || {
+        let crowd = Arc::new(Crowd::default());
+        let mut main = Builder::new("main");
+        main.how.cost_ns = 0;
+        let x = main.input();
+        let op = |node: usize| {
+            let crowd = Arc::clone(&crowd);
+            main.op(&[x], move |x| {
+                // A number of the run and of the node that is odd for half of the nodes.
+                if (x[0] as usize).wrapping_mul(2_654_435_761).wrapping_add(node * 40_503) >> 7 & 1 == 1 {
+                    crowd.sleep(Duration::from_millis(2));
+                }
+                x[0]
+            })
+        };
+        let all: Vec<ValueId> = (0..NODES).map(op).collect();
+        let sum = main.sum(&all);
+        main.output(sum);
+        let program = main.try_compile(&CompileOptions::default()).unwrap();
+        for i in 0..20 {
+            assert_eq!(run(&program, &[i], &on(Some(&pool))).unwrap(), [NODES as i32 * i]);
+        }
+        // No run has only one thread in what is dear.
+        (20..60)
+            .map(|i| {
+                crowd.most.store(0, Relaxed);
+                assert_eq!(run(&program, &[i], &on(Some(&pool))).unwrap(), [NODES as i32 * i]);
+                crowd.most.load(Relaxed)
+            })
+            .filter(|&most| most < 2)
+            .count()
+    };
+    assert!((0..TRIES).any(|_| at_once() <= 4), "runs whose dear nodes had one thread");
+}

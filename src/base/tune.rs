@@ -92,6 +92,9 @@ pub struct Policy {
     pub renewal: Option<Renewal>,
 }
 
+/// A candidate below this part of the baseline is far better than the verdict against it says.
+const MUCH_SLOWER: f32 = 0.75;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     Baseline,
@@ -361,6 +364,17 @@ impl Contest {
     }
 
     /// The baseline's time is known from elsewhere.
+    /// Tries the candidate at once if the verdict against it rests on a baseline that turned out to be much slower.
+    pub fn reconsider(&self, policy: &Policy) {
+        let ContestStep { state, vain, .. } = self.step();
+        if state == ContestState::Worse
+            && let Some((candidate, baseline)) = self.candidate_ns().zip(self.baseline_ns())
+            && candidate < baseline * MUCH_SLOWER
+        {
+            self.begin_try(policy, vain);
+        }
+    }
+
     pub fn set_baseline(&self, ns: f32) {
         if self.baseline_ns() != Some(ns) {
             self.baseline.store(ns.max(1.0).to_bits(), Relaxed);

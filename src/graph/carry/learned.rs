@@ -8,7 +8,7 @@ use super::ways::Ways;
 use crate::graph::plan::schedule::PRIOR_NS;
 use crate::graph::plan::{Body, DIRECT, Loop, MAX_DEPTH, Plan};
 use std::sync::atomic::Ordering::{Relaxed, Release as Publish};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 
 /// Statistics, all of them: ORDERING Relaxed.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub(in crate::graph) struct Learned {
     /// The time from the beginning to the completion of each node that completes later, in nanoseconds: that of a
     /// device, for example. It belongs to the way to a run's end, and keeps no thread.
     elsewhere: Vec<AtomicU32>,
+    /// Of each node, whether it was dear when it was measured last, and whether it was cheap (`Seen`).
+    seen: Vec<AtomicU8>,
     /// The nodes whose cost is unknown: it is neither a hint nor an estimate, and no run has come to them. Those of a
     /// branch that is seldom taken may stay so for long.
     new: Vec<AtomicBool>,
@@ -67,6 +69,10 @@ const ITERATIONS: u32 = 8;
 /// A node as long as this, in nanoseconds, is worth the cost of showing it to all workers, about 100 ns where two of
 /// them want the same cache line.
 const DEAR_NS: u32 = 3_000;
+
+fn dear_ns(plan: &Plan) -> u32 {
+    plan.hop_ns.map_or(DEAR_NS, |hop_ns| u32::try_from(hop_ns).unwrap_or(u32::MAX).max(DEAR_NS))
+}
 
 /// The urgency of a node: its class, and within that the longest path from its beginning to the run's end, in
 /// nanoseconds. Greater is more urgent.
@@ -158,6 +164,39 @@ impl<'a> Factor<'a> {
     }
 }
 
+/// How often a node was dear when it was measured, and how often cheap: two credits of four bits. One that was both
+/// twice of late varies from run to run: there is no way to know what it will be the next time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    dear: u8,
+    cheap: u8,
+}
+
+impl Seen {
+    const ONCE: u8 = 4;
+    const MOST: u8 = 15;
+
+    fn of_bits(bits: u8) -> Seen {
+        Seen { dear: bits >> 4, cheap: bits & 15 }
+    }
+
+    fn bits(self) -> u8 {
+        self.dear << 4 | self.cheap
+    }
+
+    fn after(self, is_dear: bool) -> Seen {
+        let (up, down) = (|n: u8| (n + Seen::ONCE).min(Seen::MOST), |n: u8| n.saturating_sub(1));
+        match is_dear {
+            true => Seen { dear: up(self.dear), cheap: down(self.cheap) },
+            false => Seen { dear: down(self.dear), cheap: up(self.cheap) },
+        }
+    }
+
+    fn varies(self) -> bool {
+        self.dear.min(self.cheap) > Seen::ONCE
+    }
+}
+
 impl Learned {
     /// For a program whose nodes have these estimated costs, which may be unknown.
     pub fn new(plan: &Plan, costs: &[u32]) -> Learned {
@@ -168,6 +207,7 @@ impl Learned {
         let learned = Learned {
             costs: costs.iter().map(|&ns| AtomicU32::new(ns)).collect(),
             elsewhere: zeroes(plan.calls.len()),
+            seen: costs.iter().map(|_| AtomicU8::new(0)).collect(),
             new,
             has_new: AtomicBool::new(is_unknown),
             has_news: AtomicBool::new(false),
@@ -287,8 +327,15 @@ impl Learned {
 
     /// Whether a node is long enough to be shown to others when it is ready, and for its order to matter.
     pub fn is_dear(&self, plan: &Plan, node: usize) -> bool {
-        let dear_ns = plan.hop_ns.map_or(u64::from(DEAR_NS), |hop_ns| hop_ns.max(u64::from(DEAR_NS)));
-        u64::from(self.costs[node].load(Relaxed)) >= dear_ns || plan.starts_elsewhere(node)
+        self.costs[node].load(Relaxed) >= dear_ns(plan) || plan.starts_elsewhere(node)
+    }
+
+    /// A node was measured: whether it is dear in some runs and cheap in others.
+    pub fn varies(&self, plan: &Plan, node: u32, ns: u32) -> bool {
+        let seen = &self.seen[node as usize];
+        let now = Seen::of_bits(seen.load(Relaxed)).after(ns >= dear_ns(plan));
+        seen.store(now.bits(), Relaxed);
+        now.varies()
     }
 
     /// Whether a run shows it: if it is dear, or may be.
@@ -369,6 +416,9 @@ impl Learned {
     /// Bytes of the arrays above.
     pub fn bytes(&self) -> usize {
         let words = [&self.costs, &self.elsewhere, &self.iterations, &self.worth, &self.ranks];
-        words.iter().map(|list| list.capacity() * 4).sum::<usize>() + self.new.capacity() + self.stretches.bytes()
+        words.iter().map(|list| list.capacity() * 4).sum::<usize>()
+            + self.new.capacity()
+            + self.seen.capacity()
+            + self.stretches.bytes()
     }
 }

@@ -85,6 +85,8 @@ impl Ways {
     pub fn choose(&self, family: u64, all_ns: u64, nodes: usize) -> bool {
         let contest = self.of(family);
         contest.set_baseline(self.alone_or(all_ns) as f32);
+        // The costs of all nodes are an assumption, until runs alone have said otherwise.
+        contest.reconsider(&POLICY);
         // Two reads of the clock make a cheap node look dearer than it is.
         let is_fine = all_ns >= 1_000 * nodes as u64;
         let clear_ns = all_ns as f32 * if is_fine { 0.95 } else { 0.75 };

@@ -22,6 +22,9 @@ use std::sync::atomic::{AtomicU32, Ordering::*};
 /// How a node's cost follows its measurements.
 const COSTS: Rate = Rate { down: 1.0, up: 1.0, most_up: 0.5, least_up: 10.0 };
 
+/// The cost of one that is long in some runs and short in others, whatever the last one was.
+const MEAN: Rate = Rate { down: 0.25, up: 0.25, most_up: f32::INFINITY, least_up: 0.0 };
+
 /// Whether a walk of this version may say how far the run is.
 pub(in crate::graph) const fn may_report<const MODE: u8>() -> bool {
     MODE == CAREFUL || MODE == TRACED
@@ -317,8 +320,13 @@ impl RunState {
             figures.add(u64::from(ns));
         }
         // A run that measures because costs are in doubt replaces them, as does the first one that comes to the node.
-        let is_new = self.learned().comes_to_know(plan.origin(node as u32));
-        let rate = if is_new || self.believes.load(Relaxed) { Rate::BELIEVE } else { COSTS };
+        let origin = plan.origin(node as u32);
+        let (is_new, varies) = (self.learned().comes_to_know(origin), self.learned().varies(plan, origin, ns));
+        let rate = match (is_new, varies) {
+            (false, true) => MEAN,
+            _ if is_new || self.believes.load(Relaxed) => Rate::BELIEVE,
+            _ => COSTS,
+        };
         cost.store(rate.moved(old as f32, ns as f32) as u32, Relaxed);
     }
 }
