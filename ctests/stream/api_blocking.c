@@ -130,7 +130,7 @@ static void test_beside(weir_threadpool *pool) {
     test_pool_destroy(lanes);
 }
 
-/* A lane that refuses: the caller does it, a worker does not. */
+/* A lane that refuses: the caller does it, also what a worker has come to; a worker does not. */
 static void test_refusing(void) {
     weir_threadpool *lane = NULL, *pool = NULL;
     test_pool *lanes = test_pool_create_exact(POOL_REFUSING, 1, &lane);
@@ -154,6 +154,12 @@ static void test_refusing(void) {
     stream = make_stream(p.engine, WEIR_STREAM_DEFAULT, NULL, NULL);
     CHECK_OK(weir_enqueue(stream, p.kernel, &p.in, 1, p.outs, 1));
     weir_stream_release(stream);
+    program_destroy(&p);
+    p = program_create(pool, lane, &r);
+    for (int i = 0; i < scale(50); i++) {
+        CHECK_OK(weir_program_run(p.program, NULL, &p.in, 1, p.outs, READS + 1, NULL));
+        check_results(&p);
+    }
     program_destroy(&p);
     weir_threadpool_release(lane);
     weir_threadpool_release(pool);

@@ -222,7 +222,12 @@ impl ThreadPool {
 
     /// Whether the calling thread may do work that was given to the pool.
     pub fn may_work_here(&self) -> bool {
-        !self.has_flag(F::WEIR_THREADPOOL_OWN_THREADS_ONLY) || self.in_parallel()
+        self.is_for_all() || self.in_parallel()
+    }
+
+    /// Whether every thread may.
+    pub fn is_for_all(&self) -> bool {
+        !self.has_flag(F::WEIR_THREADPOOL_OWN_THREADS_ONLY)
     }
 
     /// Whether a call that waits for tasks of the pool may be made from the calling thread.

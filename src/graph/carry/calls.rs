@@ -63,6 +63,9 @@ pub(in crate::graph) struct Calls {
     pub returns: Returns,
     /// Advanced when the owner, if it sleeps, must look.
     pub news: EventCount,
+    /// Whether the owner is a caller that blocks, and no worker of a pool. ORDERING: Relaxed; set before the run is
+    /// opened, which publishes it.
+    pub has_waiter: AtomicBool,
     /// The owner, if it is a stream.
     pub stream: Mutex<Option<Arc<Queue>>>,
     /// The synchronous stream that the owner, a caller that blocks, has meanwhile.
@@ -118,6 +121,7 @@ impl Calls {
             list: list.into_boxed_slice(),
             returns: Returns::new(),
             news: EventCount::new(),
+            has_waiter: AtomicBool::new(false),
             stream: Mutex::new(None),
             holds: Mutex::new(None),
             together: Mutex::new(None),

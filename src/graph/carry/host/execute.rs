@@ -110,12 +110,14 @@ impl RunState {
     #[inline]
     fn work_to_the_end(self: &Arc<Self>, pool: Option<&Ref<ThreadPool>>) {
         let closed = self.closed.reached() + 1;
-        if self.open_and_work(pool) == Exit::Open {
-            if self.has_calls() {
+        if self.has_calls() {
+            self.calls.has_waiter.store(true, Relaxed);
+            if self.open_and_work(pool) == Exit::Open {
                 self.see_to_the_end(pool, closed);
-            } else {
-                self.stay_within_call(pool, closed);
             }
+            self.calls.has_waiter.store(false, Relaxed);
+        } else if self.open_and_work(pool) == Exit::Open {
+            self.stay_within_call(pool, closed);
         }
     }
 

@@ -165,7 +165,7 @@ impl RunState {
     }
 
     /// Hands a kernel to its own thread, or one that may block to the pool for such kernels. If that refuses, this
-    /// thread makes the call, unless it is a worker that would be blocked.
+    /// thread makes the call, or, if this is a worker that would be blocked, the caller that waits for the run.
     fn send_on(
         self: &Arc<Self>,
         chain: &Arc<CallChain>,
@@ -181,8 +181,14 @@ impl RunState {
         if chain_pool.spawn(Arc::clone(chain) as Arc<dyn Job>, 0, 0, 0) {
             return Ok(());
         }
+        let is_worker = || ambient::within_any_pool() || pool.is_some_and(|pool| pool.in_parallel());
+        if launcher.is_none() && self.calls.has_waiter.load(Relaxed) && chain_pool.is_for_all() && is_worker() {
+            // The caller finds it there when it has nothing else to do.
+            self.calls.news.advance(1);
+            return Ok(());
+        }
         let Some((_, number)) = chain.handed.take() else { return Ok(()) };
-        if launcher.is_none() && (ambient::within_any_pool() || pool.is_some_and(|pool| pool.in_parallel())) {
+        if launcher.is_none() && is_worker() {
             return Err(Error::new(
                 Code::Unavailable,
                 "the pool for kernels that block refuses it, and here it would block a worker of a thread pool",
