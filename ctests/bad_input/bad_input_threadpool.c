@@ -48,6 +48,9 @@ static void rows_of_create(void) {
     ROW(weir_threadpool_create, (&vtable, NULL, NULL, NEW(threadpool)), INVALID, "vtable->struct_size is 0, expected");
     vtable.struct_size = offsetof(weir_threadpool_vtable, release);
     ROW(weir_threadpool_create, (&vtable, NULL, NULL, NEW(threadpool)), INVALID, "vtable->struct_size is 64, expected");
+    /* In the middle of a pointer. */
+    vtable.struct_size = sizeof vtable - 4;
+    ROW(weir_threadpool_create, (&vtable, NULL, NULL, NEW(threadpool)), INVALID, "vtable->struct_size is 76, expected");
     vtable.struct_size = 5000;
     ROW(weir_threadpool_create, (&vtable, NULL, NULL, NEW(threadpool)), INVALID, "vtable->struct_size is 5000, expected");
     vtable.struct_size = SIZE_MAX;
@@ -94,7 +97,7 @@ static void rows_of_options(void) {
         INVALID, "options->costs is not aligned");
     weir_threadpool_costs costs = {.struct_size = sizeof costs, .arrive_ns = -2.0};
     ROW(weir_threadpool_create, (&vtable, NULL, OPTIONS(.costs = &costs), NEW(threadpool)),
-        INVALID, "options->costs->arrive_ns is -2, expected 0 or more");
+        INVALID, "options->costs->arrive_ns is -2, expected a finite number of 0 or more");
     costs = (weir_threadpool_costs){.struct_size = sizeof costs, .join_ns = INFINITY};
     ROW(weir_threadpool_create, (&vtable, NULL, OPTIONS(.costs = &costs), NEW(threadpool)),
         INVALID, "options->costs->join_ns is inf");
@@ -107,9 +110,9 @@ static void rows_of_options(void) {
     ROW(weir_threadpool_create_builtin, (OPTIONS(.checking = 1), NEW(threadpool)),
         INVALID, "options->checking is 1, which is for a host's pool");
     ROW(weir_threadpool_create_builtin, (OPTIONS(.num_threads = -1), NEW(threadpool)),
-        INVALID, "options->num_threads is -1, expected 1 to 256");
+        INVALID, "options->num_threads is -1, expected 0 to 256");
     ROW(weir_threadpool_create_builtin, (OPTIONS(.num_threads = 257), NEW(threadpool)),
-        INVALID, "options->num_threads is 257, expected 1 to 256");
+        INVALID, "options->num_threads is 257, expected 0 to 256");
     ROW(weir_threadpool_create_builtin, (OPTIONS(.spin_ns = 1000000001), NEW(threadpool)),
         INVALID, "options->spin_ns is 1000000001, expected at most 1000000000");
     ROW(weir_threadpool_create_builtin, (&newer.known, NEW(threadpool)),

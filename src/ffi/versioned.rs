@@ -169,7 +169,8 @@ unsafe fn check_size(ptr: *const u8, known: &Known, argument: &str) -> Result<us
     }
     // SAFETY: every versioned struct starts with its size_t size.
     let size = unsafe { ptr.cast::<usize>().read() };
-    if size < known.first_size || size > ABSURD {
+    // A struct of any version is as long as its alignment says: no size ends inside of a pointer.
+    if size < known.first_size || size > ABSURD || !size.is_multiple_of(known.align) {
         return Err(Error::invalid(format!(
             "{argument}->struct_size is {size}, expected {} (at least {})",
             known.size, known.first_size

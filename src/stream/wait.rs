@@ -62,6 +62,13 @@ pub fn until(wait: &Wait<'_>, queue: Option<&Arc<Queue>>, deadline: Deadline) ->
     if done() {
         return Ok(());
     }
+    // Also if it does not wait: who asks again and again would never learn that it is in vain.
+    if let Some(queue) = queue.filter(|queue| ambient::within(ActiveWork::Queue(queue.id()))) {
+        return Err(Error::precondition(format!(
+            "waiting for {what} of stream '{}' from inside that stream's own work would never end",
+            queue.name()
+        )));
+    }
     if deadline.is_past() {
         return Err(late(what, queue));
     }
@@ -69,12 +76,6 @@ pub fn until(wait: &Wait<'_>, queue: Option<&Arc<Queue>>, deadline: Deadline) ->
         return on_device_thread(wait, queue, deadline);
     }
     let Some(queue) = queue else { return without_queue(wait, deadline) };
-    if ambient::within(ActiveWork::Queue(queue.id())) {
-        return Err(Error::precondition(format!(
-            "waiting for {what} of stream '{}' from inside that stream's own work would never end",
-            queue.name()
-        )));
-    }
     let from_ns = if deadline.left().is_none() || threadpool::within_any() { 0 } else { now_ns() + GRACE_NS };
     let (nested, slept, rounds) = (NestedWait::enter(), Cell::new(false), Cell::new(0));
     QueueWaiter { wait, queue, deadline, nested, waiting: None, is_worker: None, slept, rounds, from_ns }.work()
