@@ -12,6 +12,7 @@ pub mod object;
 pub mod process;
 mod reach;
 pub mod reserve;
+pub mod sort;
 mod successors;
 pub mod text;
 pub mod time;

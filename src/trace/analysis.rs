@@ -21,6 +21,7 @@ use super::run_graph::{Lists, PathPart, PathSegment, RunGraph};
 use super::shares::{Shares, Union, on_devices, shares};
 use super::timeline::{RunOfTrace, Timeline, TraceSpan, room};
 use crate::base::Result;
+use crate::base::sort::sort_by_key;
 use std::cmp::Reverse;
 
 /// Replays whose error is greater than this part of the run, in thousandths, tell no savings.
@@ -203,11 +204,11 @@ fn analyse(
 pub fn analyses(timeline: &Timeline) -> Result<Vec<RunAnalysis>> {
     let mut runs = shares(timeline)?;
     runs.retain(|(run, ..)| run.flags & (FAILED | CANCELLED) == 0);
-    runs.sort_by_key(|(run, ..)| (run.program, run.end_ns - run.begin_ns, run.frame));
+    sort_by_key(&mut runs, |(run, ..)| (run.program, run.end_ns - run.begin_ns, run.frame));
     let frames = spans_by_frame(timeline)?;
     let mut programs: Vec<&[(RunOfTrace, Shares, u64)]> = room(runs.len())?;
     programs.extend(runs.chunk_by(|a, b| a.0.program == b.0.program));
-    programs.sort_by_key(|runs| Reverse(runs.iter().map(|(run, ..)| run.end_ns - run.begin_ns).sum::<u64>()));
+    sort_by_key(&mut programs, |runs| Reverse(runs.iter().map(|(run, ..)| run.end_ns - run.begin_ns).sum::<u64>()));
     let mut all = room(2 * PROGRAMS)?;
     for runs in programs.into_iter().take(PROGRAMS) {
         let places = [runs.len() / 2, runs.len() - 1];

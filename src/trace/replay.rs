@@ -4,6 +4,7 @@
 use super::run_graph::{Lists, PathPart, PathSegment, RunGraph};
 use super::timeline::room;
 use crate::base::Result;
+use crate::base::sort::sort_by_key;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -133,14 +134,14 @@ impl<'a> Replay<'a> {
         longest.iter().for_each(|&span| candidates[group_of(span)].0 = true);
         let mut tried: Vec<(u32, bool, NodeSaving)> = room(candidates.len())?;
         tried.extend(candidates.into_iter().zip(0..).map(|((is_on_path, saving), group)| (group, is_on_path, saving)));
-        tried.sort_by_key(|(_, is_on_path, saving)| Reverse((*is_on_path, saving.body_ns)));
+        sort_by_key(&mut tried, |(_, is_on_path, saving)| Reverse((*is_on_path, saving.body_ns)));
         tried.truncate(TRIED.min(REPLAYED / graph.nodes.len().max(1)));
         let mut savings: Vec<NodeSaving> = room(tried.len())?;
         for (group, _, mut saving) in tried {
             saving.saves_ns = whole_ns.saturating_sub(self.time(Some(group)));
             savings.push(saving);
         }
-        savings.sort_by_key(|saving| Reverse((saving.saves_ns, saving.body_ns)));
+        sort_by_key(&mut savings, |saving| Reverse((saving.saves_ns, saving.body_ns)));
         savings.truncate(TOLD);
         Ok(savings)
     }

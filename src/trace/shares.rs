@@ -11,6 +11,7 @@
 use super::record::{HELPER, KNOWN, TraceEvent};
 use super::timeline::{RunOfTrace, Timeline, TraceSpan, room};
 use crate::base::Result;
+use crate::base::sort::sort_by_key;
 
 /// The time of threads that might have worked for a run, by what they did, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -204,10 +205,12 @@ pub(super) fn shares_by_node(
         matches!(span.event, TraceEvent::Stay | TraceEvent::Node | TraceEvent::Round | TraceEvent::Device)
     };
     spans.extend(timeline.spans.iter().filter(is_of_run));
-    spans.sort_by_key(|span| (span.frame, span.event == TraceEvent::Device, span.thread, span.begin_ns, span.depth));
+    sort_by_key(&mut spans, |span| {
+        (span.frame, span.event == TraceEvent::Device, span.thread, span.begin_ns, span.depth)
+    });
     let mut asks: Vec<&TraceSpan> = room(timeline.instants.len())?;
     asks.extend(timeline.instants.iter().filter(|instant| instant.event == TraceEvent::Ask));
-    asks.sort_by_key(|ask| (ask.frame, ask.begin_ns));
+    sort_by_key(&mut asks, |ask| (ask.frame, ask.begin_ns));
     let mut all = room(timeline.runs.len())?;
     for of_run in spans.chunk_by(|a, b| a.frame == b.frame) {
         let Some(run) = timeline.run(of_run[0].frame).filter(|run| run.begin_ns > 0 && run.end_ns > 0) else {

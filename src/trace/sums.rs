@@ -5,6 +5,7 @@ use super::record::{CANCELLED, FAILED, TraceEvent};
 use super::shares::{Shares, shares};
 use super::timeline::{Timeline, TraceSpan, room};
 use crate::base::Result;
+use crate::base::sort::sort_by_key;
 use std::cmp::Reverse;
 
 /// All runs of a node, or all that devices did by one name.
@@ -90,6 +91,6 @@ fn node_sums(timeline: &Timeline, program: u32, events: &[TraceEvent]) -> Result
         }
         same
     });
-    nodes.sort_by_key(|node| Reverse(node.all));
+    sort_by_key(&mut nodes, |node| Reverse(node.all));
     Ok(nodes)
 }

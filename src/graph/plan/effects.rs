@@ -8,6 +8,7 @@
 //! the other (`overlap`).
 #![forbid(unsafe_code)]
 
+use crate::base::sort::sort_by_key;
 use crate::base::{Error, Reach, Result};
 use crate::graph::build::contents::{Contents, Node, NodeBody};
 use crate::graph::build::verify::{Kinds, Verified};
@@ -158,7 +159,7 @@ fn first_unmet<'a, 'b>(
 ) -> Option<&'b Demand<'a>> {
     let place = |touch: &EffectTouch| position[touch.node] as usize;
     let mut by_begin: Vec<usize> = (0..demands.len()).collect();
-    by_begin.sort_by_key(|&demand| place(demands[demand].first));
+    sort_by_key(&mut by_begin, |&demand| place(demands[demand].first));
     let mut unmet = None;
     for group in by_begin.chunks(TOGETHER) {
         let begin = place(demands[group[0]].first);

@@ -33,6 +33,7 @@ pub(in crate::graph) mod views;
 use super::facts::CompileFacts;
 use super::{fold, fuse};
 use crate::base::index::{HashIndex, mix};
+use crate::base::sort::sort_by_key;
 use crate::base::{Desc, Ref, Result};
 use crate::engine::Engine;
 use crate::graph::build::contents::Contents;
@@ -185,7 +186,7 @@ fn finish(
     }
     let mut loops_by_end: Vec<u32> = (0..flat.loops.len() as u32).collect();
     // Of two that end together the first one is around the other.
-    loops_by_end.sort_by_key(|&index| std::cmp::Reverse(flat.loops[index as usize].end));
+    sort_by_key(&mut loops_by_end, |&index| std::cmp::Reverse(flat.loops[index as usize].end));
     let mut plan = Plan {
         name: graph.name.clone(),
         engines,

@@ -12,6 +12,7 @@ use super::flat::Flat;
 use super::memory::Places;
 use crate::base::Result;
 use crate::base::index::{HashIndex, mix};
+use crate::base::sort::sort_by_key;
 use crate::graph::plan::{Arg, Body, MOST_PICKED, NOT_PICKED, Place, Select};
 use crate::memory::heap;
 use std::ops::Range;
@@ -91,7 +92,7 @@ pub(super) fn lay(flat: &mut Flat, places: &Places) -> Result<PlanViews> {
     laid.others(at..flat.args.len() as u32, &mut singles)?;
     let (mut views, mut owned) = (laid.views, laid.owned);
     // Branch by branch, and what is outside of them first.
-    owned.sort_by_key(|&(owner, _)| owner);
+    sort_by_key(&mut owned, |&(owner, _)| owner);
     views.always = owned.partition_point(|&(owner, _)| owner == OUTSIDE) as u32;
     for (number, branch) in (OUTSIDE + 1..).zip(flat.selects.iter_mut().flat_map(|select| &mut select.branches)) {
         let start = owned.partition_point(|&(owner, _)| owner < number);

@@ -7,6 +7,7 @@ use super::placer::Placer;
 use super::region::{OnDevice, Region};
 use super::segments::IssuedPiece;
 use crate::base::Result;
+use crate::base::sort::sort_by_key;
 use crate::graph::build::contents::{NodeBody, Value};
 use crate::graph::carry::device::device_frame::{Before, ValuePlace};
 use crate::graph::carry::device::kernels::{Issue, Upload};
@@ -101,7 +102,7 @@ impl Placer {
             let mut copied: Vec<Value> =
                 inputs.iter().copied().filter(|value| on.uploads.contains_key(value)).collect();
             // The last of those in one order first.
-            copied.sort_by_key(|value| std::cmp::Reverse(turns.get(value)));
+            sort_by_key(&mut copied, |value| std::cmp::Reverse(turns.get(value)));
             for value in copied {
                 after.push(upload_nodes[&value]);
                 // A value straight from another engine is there when the node is over.

@@ -23,6 +23,7 @@
 
 use super::neighbours::{Handed, Neighbour, NeighbourPort, NeighbourRole, nobodys_desc};
 use super::placer::Placer;
+use crate::base::sort::sort_by_key;
 use crate::base::{Desc, Result};
 use crate::engine::{BoundKernel, KernelOptions};
 use crate::graph::build::contents::{After, Contents, Node, NodeBody, Value};
@@ -176,7 +177,7 @@ impl Placer {
         if !ports.is_empty() {
             let name = format!("enter '{}'", node.name);
             // Those that are copied come first.
-            ports.sort_by_key(|(held, _)| !held.is_entered);
+            sort_by_key(&mut ports, |(held, _)| !held.is_entered);
             let inputs = ports.iter().map(|(held, _)| held.value).collect();
             let entered = ports.iter().filter(|(held, _)| held.is_entered);
             let values = entered.map(|(held, port)| (held.desc, *port)).collect();

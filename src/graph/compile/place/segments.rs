@@ -5,6 +5,7 @@ use super::copies::{CopiesSeen, Turn};
 use super::placer::{Placer, SegmentsWhy};
 use super::region::{OnDevice, Region, Segments};
 use super::units::{self, EngineUnits, FEWEST, FEWEST_ALONE, UnitRole};
+use crate::base::sort::sort_by_key;
 use crate::base::{Reach, Result};
 use crate::graph::build::contents::{NodeBody, Value};
 use crate::graph::carry::device::device_frame::{Before, ValuePlace};
@@ -83,7 +84,7 @@ impl Placer {
     ) -> Segments {
         let range = |unit: &Vec<usize>| region.position[unit[0]]..region.position[unit[0]] + unit.len();
         let mut ranges: Vec<Range<usize>> = units.units.iter().map(range).collect();
-        ranges.sort_by_key(|range| range.start);
+        sort_by_key(&mut ranges, |range| range.start);
         let mut of = vec![0; nodes.len()];
         for (segment, range) in ranges.iter().enumerate() {
             of[range.clone()].fill(segment);
@@ -162,7 +163,7 @@ impl Placer {
             }
             let reads = on.nodes[range.clone()].iter().flat_map(|&node| region.old.nodes[node].inputs());
             let mut copied: Vec<Value> = reads.copied().filter(|value| on.uploads.contains_key(value)).collect();
-            copied.sort_by_key(|value| (std::cmp::Reverse(turns.get(value)), *value));
+            sort_by_key(&mut copied, |value| (std::cmp::Reverse(turns.get(value)), *value));
             copied.dedup();
             let mut copies = Vec::new();
             for value in copied {

@@ -8,6 +8,7 @@
 use super::assemble::{Assembly, ValueOrigin};
 use super::conds;
 use super::frames::{LoopFrames, ROOT, is_constant, op};
+use crate::base::sort::sort_by_key;
 use crate::base::{Error, Name, Result, with_article};
 use crate::graph::build::contents::{After, Contents, LoopOp, Node, NodeBody, Value};
 use crate::graph::build::verify::has_effects;
@@ -72,7 +73,7 @@ impl<'a> Raiser<'a> {
     /// The graph without frames.
     pub fn raise(mut self) -> Result<Contents> {
         let mut order: Vec<usize> = (1..self.frames.all.len()).collect();
-        order.sort_by_key(|&frame| std::cmp::Reverse(self.frames.all[frame].depth));
+        sort_by_key(&mut order, |&frame| std::cmp::Reverse(self.frames.all[frame].depth));
         for frame in order {
             self.raise_frame(frame)?;
         }
