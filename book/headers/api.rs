@@ -4,18 +4,19 @@ use super::c;
 use super::checks::{Checks, Null};
 use super::contract::{self, Contract, Errors, is_builder, parameters};
 use super::json::Json;
-use super::layout::Types;
+use super::layout::{FirstSizes, Types};
 use super::source::{Book, docs};
 use crate::book::Result;
 use crate::book::operators::Operator;
+use std::path::Path;
 use syn::{Attribute, Item, ItemFn, ItemStruct, Type, TypeBareFn};
 
 /// The version in which all that says nothing else came.
 const FIRST: &str = "0.1";
 
-pub fn write(book: &Book, checks: &Checks, operators: &[Operator]) -> Result<String> {
-    let types = Types::of(book);
-    let errors = Errors::of(book);
+pub fn write(root: &Path, book: &Book, checks: &Checks, operators: &[Operator]) -> Result<String> {
+    let (types, first_sizes) = (Types::of(book), FirstSizes::read(root)?);
+    let errors = Errors::of(book, checks);
     let (mut constants, mut handles, mut aliases, mut callbacks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut enums, mut structs, mut functions) = (Vec::new(), Vec::new(), Vec::new());
     for (header, chapter, item) in book.items() {
@@ -84,7 +85,8 @@ pub fn write(book: &Book, checks: &Checks, operators: &[Operator]) -> Result<Str
                     .iter()
                     .next()
                     .is_some_and(|field| field.ident.as_ref().is_some_and(|name| name == "struct_size"));
-                members.push(("first_size", if is_versioned { layout.first_size.into() } else { Json::Null }));
+                let first_size = first_sizes.of(item, &layout)?;
+                members.push(("first_size", if is_versioned { first_size.into() } else { Json::Null }));
                 members.push(("brief", text(&item.attrs)));
                 members.push(("fields", Json::List(fields.collect())));
                 structs.push(Json::Object(members));
@@ -172,8 +174,11 @@ fn function(
             calls_back.extend(callbacks(parameter, ty, types));
             let mut members = vec![("name", Json::from(parameter.as_str())), ("type", c::declaration(ty, "").into())];
             members.push(("direction", direction(parameter, ty, types).into()));
-            let count = all.get(at + 1).map(|(count, _)| count.as_str()).filter(|count| is_count(count));
-            if let (Type::Ptr(_), Some(count)) = (ty, count) {
+            let is_array = matches!(ty, Type::Ptr(pointer) if !is_handle(&pointer.elem, types));
+            let next = all.get(at + 1).map(|(count, _)| count.as_str()).filter(|_| is_array);
+            let count = next.filter(|count| is_count(count) || is_bytes(ty) && ["bytes", "size"].contains(count));
+            let told = told_count(parameter, &contract).filter(|_| is_array);
+            if let Some(count) = told.or(count.map(str::to_owned)) {
                 members.push(("count", count.into()));
             }
             let check = checks.of(&name, parameter);
@@ -189,7 +194,10 @@ fn function(
             // What is made keeps what it was made with; other calls may hold a reference for their own time alone.
             let makes = !name.contains("_get_") && all.iter().any(|(out, ty)| is_made(out, ty));
             let check = check.as_ref().map(|check| check.by.as_str()).filter(|_| makes);
-            let check = check.or_else(|| checker(parameter, &body));
+            let check = check.or_else(|| checker(parameter, &body)).filter(|_| makes || !is_for_call(&name, &contract));
+            let is_held =
+                contract.ownership.as_ref().is_some_and(|text| text.contains(&format!("holds the {parameter}")));
+            let check = if is_held { Some("share") } else { check };
             if let Some(ownership) = ownership(&name, parameter, ty, &body, check, types) {
                 members.push(("ownership", ownership.into()));
             }
@@ -275,6 +283,41 @@ fn direction(parameter: &str, ty: &Type, types: &Types) -> &'static str {
     }
 }
 
+fn is_handle(ty: &Type, types: &Types) -> bool {
+    matches!(ty, Type::Path(path) if matches!(types.item(&c::last(path)), Some(Item::Struct(item)) if is_opaque(item)))
+}
+
+fn is_bytes(ty: &Type) -> bool {
+    matches!(ty, Type::Ptr(pointer) if matches!(&*pointer.elem, Type::Path(path) if c::last(path) == "c_void"))
+}
+
+/// The length of an array where the description has it: "`extents` and `tile` have `rank` elements". It may be computed
+/// from parameters: "`inputs` has count * num_inputs elements".
+fn told_count(parameter: &str, contract: &Contract) -> Option<String> {
+    let text = contract.text.join(" ").replace('`', "");
+    let is_own = |at: usize| !text[..at].ends_with(['_', '>', '.']);
+    text.match_indices(parameter).filter(|(at, _)| is_own(*at)).find_map(|(at, _)| {
+        let rest = &text[at + parameter.len()..];
+        // One more name may stand between this one and the verb.
+        let rest = match rest.strip_prefix(" and ") {
+            Some(rest) => &rest[rest.find(' ')?..],
+            None => rest,
+        };
+        let rest = [" has ", " have "].iter().find_map(|verb| rest.strip_prefix(verb))?;
+        let count = rest[..rest.find(" element")?].trim();
+        let is_count = |word: &str| word == "*" || word.starts_with(|first: char| first.is_ascii_lowercase());
+        (count.len() < 40 && count.split(' ').step_by(2).all(is_count) && !count.contains([',', ':']))
+            .then(|| count.to_owned())
+    })
+}
+
+/// Whether a call keeps nothing beyond its return: it reads, or waits for what it does.
+fn is_for_call(function: &str, contract: &Contract) -> bool {
+    let ends = |said: &str| said.starts_with("until ") || said.starts_with("for at most ");
+    let waits = |said: &str| ends(said) && !said.contains("synchronous stream");
+    function.contains("_get_") || contract.blocking.as_deref().is_some_and(waits)
+}
+
 /// Whether a parameter is the length of the array before it.
 fn is_count(parameter: &str) -> bool {
     parameter.starts_with("num_") || ["count", "capacity"].contains(&parameter)
@@ -296,11 +339,10 @@ fn nullable(function: &str, ty: &Type, null: Option<Null>, has_count: bool) -> O
 /// Whether the description says that NULL is legal.
 fn may_be_null(parameter: &str, contract: &Contract) -> bool {
     let text = contract.text.join(" ").replace('`', "") + " " + contract.ownership.as_deref().unwrap_or_default();
-    let says = |words: &str| {
-        let whole = format!("{parameter}{words}");
-        text.match_indices(&whole).any(|(at, _)| !text[..at].ends_with(['_', '>', '.']))
-    };
-    says(" may be NULL") || says(" (may be NULL)")
+    let is_own = |at: usize| !text[..at].ends_with(|last: char| last.is_alphanumeric() || "_>.".contains(last));
+    let says = |words: &str| text.match_indices(&format!("{parameter}{words}")).any(|(at, _)| is_own(at));
+    let asks = [" may be NULL", " (may be NULL)", " NULL: ", " NULL = ", ", if it is not NULL"];
+    asks.iter().any(|words| says(words)) || text.contains(&format!("a NULL {parameter}"))
 }
 
 /// Arguments whose check refuses what their description allows.
@@ -335,6 +377,9 @@ fn ownership(
     handle(ty, types)?;
     if function.ends_with("_release") || function.ends_with("_destroy") {
         return Some("released");
+    }
+    if function.ends_with("_retain") {
+        return Some("retained");
     }
     if parameter.starts_with("out_") {
         return Some(if body.contains("borrowed_c") || body.contains("borrowed_opt_c") { "borrowed" } else { "owned" });

@@ -271,8 +271,10 @@ impl Tokens {
 
     /// Whether the function refuses what the check of this argument lets through.
     fn insists(&self, name: &str) -> bool {
-        let refusal = ["ok_or_else", "(", "||", "Error", "::", "null", "(", &format!("\"{name}\"")].map(str::to_owned);
-        self.texts.windows(refusal.len()).any(|texts| texts == refusal)
+        let refusal = ["|", "Error", "::", "null", "(", &format!("\"{name}\"")].map(str::to_owned);
+        // An empty list of a closure's parameters comes as two tokens.
+        let asks = |at: usize| at > 2 && self.texts[at - 3..at] == ["ok_or_else", "(", "|"];
+        self.texts.windows(refusal.len()).enumerate().any(|(at, texts)| texts == refusal && asks(at))
     }
 
     /// The function to which this token alone is an argument, and which one.

@@ -2,9 +2,11 @@
 //! where it says nothing. The front page of weir.h tells the same rules to readers.
 
 use std::collections::HashMap;
-use syn::{FnArg, ItemFn, Pat, ReturnType, Type};
+use syn::{FnArg, Item, ItemFn, Pat, ReturnType, Type};
 
 use super::c;
+use super::checks::Checks;
+use super::layout::Types;
 use super::source::{Book, docs};
 
 const THREADS: &str = "Thread safety: ";
@@ -150,8 +152,12 @@ const CODES: &[&str] = &[
 ];
 
 impl Errors {
-    pub fn of(book: &Book) -> Errors {
-        let said = |function: &ItemFn| (function.sig.ident.to_string(), Said::of(function, &Contract::of(function)));
+    pub fn of(book: &Book, checks: &Checks) -> Errors {
+        let types = Types::of(book);
+        let said = |function: &ItemFn| {
+            let has_name = parameters(function).iter().any(|parameter| is_name(function, parameter, checks, &types));
+            (function.sig.ident.to_string(), Said::of(function, &Contract::of(function), has_name))
+        };
         Errors { functions: book.functions().map(|(_, _, function)| said(function)).collect() }
     }
 
@@ -184,15 +190,15 @@ impl Errors {
 }
 
 impl Said {
-    fn of(function: &ItemFn, contract: &Contract) -> Said {
+    fn of(function: &ItemFn, contract: &Contract, has_name: bool) -> Said {
         let is_status =
             matches!(&function.sig.output, ReturnType::Type(_, ty) if c::declaration(ty, "") == "weir_status");
         if !is_status {
             return Said::default();
         }
         let mut codes = vec!["INVALID_ARGUMENT".to_owned()];
-        // A text that does not fit in its buffer, and an array that no memory holds.
-        if parameters(function).windows(2).any(|pair| is_long(&pair[0], &pair[1])) {
+        // A text that does not fit in its buffer, an array that no memory holds, and a name that is too long.
+        if has_name || parameters(function).windows(2).any(|pair| is_long(&pair[0], &pair[1])) {
             codes.push("OUT_OF_RANGE".to_owned());
         }
         let errors = contract.errors.as_deref().unwrap_or_default();
@@ -209,6 +215,24 @@ impl Said {
 fn is_long((first, ty): &(String, &Type), (second, _): &(String, &Type)) -> bool {
     let is_text = first == "capacity" && second == "out_length";
     is_text || matches!(ty, Type::Ptr(_)) && second.starts_with("num_")
+}
+
+/// Whether a parameter is a name or a path, or points to a struct with one, so that it may be too long. Texts of
+/// failures are cut, and long texts have no limit of their own.
+fn is_name(function: &ItemFn, (parameter, ty): &(String, &Type), checks: &Checks, types: &Types) -> bool {
+    let is_text = |ty: &Type| matches!(c::declaration(ty, "").as_str(), "const char *");
+    let Type::Ptr(pointer) = ty else { return false };
+    if is_text(ty) {
+        let (name, body) = (function.sig.ident.to_string(), c::tokens(&function.block));
+        let by = checks.of(&name, parameter).map(|check| check.by);
+        let is_cut = by.is_some_and(|by| ["failure_text", "long_string"].contains(&by.as_str()));
+        return !is_cut && !["failure_text (", "long_string ("].iter().any(|call| body.contains(call));
+    }
+    let Type::Path(path) = &*pointer.elem else { return false };
+    match types.item(&c::last(path)) {
+        Some(Item::Struct(item)) if pointer.const_token.is_some() => item.fields.iter().any(|field| is_text(&field.ty)),
+        _ => false,
+    }
 }
 
 /// The functions whose errors these are: "as weir_sgemm", "those of weir_event_record and weir_stream_wait_event", and

@@ -1,9 +1,11 @@
 //! Sizes and offsets of the structs on x86-64 (LP64), and the values of enumerators.
 
 use super::c;
-use super::source::{Book, docs, name};
+use super::source::{self, Book, name};
 use crate::book::Result;
 use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
 use syn::{Expr, Item, ItemEnum, ItemStruct, Lit, Type, UnOp};
 
 /// The types by name.
@@ -16,8 +18,47 @@ pub struct Layout {
     pub alignment: usize,
     /// Of each member.
     pub offsets: Vec<usize>,
-    /// The size in the first version that had the struct: up to the first member that says "Since".
-    pub first_size: usize,
+    /// Where each member ends.
+    ends: Vec<usize>,
+}
+
+/// Where the first published version of a struct ends.
+enum FirstEnd {
+    Behind(String),
+    Before(String),
+}
+
+/// The least sizes of versioned structs, as the sources have them that check a struct_size.
+pub struct FirstSizes {
+    ends: HashMap<String, FirstEnd>,
+}
+
+impl FirstSizes {
+    pub fn read(root: &Path) -> Result<FirstSizes> {
+        let mut ends = HashMap::new();
+        for path in source::sources(root)? {
+            for line in fs::read_to_string(&path)?.lines().map(str::trim) {
+                // The lists of `versioned!`, and the constant of an operator.
+                let told: Vec<&str> = line.trim_end_matches(',').splitn(3, ": ").collect();
+                let before = line.strip_prefix("const FIRST_SIZE: usize = offset_of!(");
+                if let Some((name, member)) = before.and_then(|rest| rest.strip_suffix(");")?.split_once(", ")) {
+                    ends.insert(name.to_owned(), FirstEnd::Before(member.to_owned()));
+                } else if let ([name, member, _], true) = (&told[..], line.starts_with("weir_")) {
+                    ends.insert((*name).to_owned(), FirstEnd::Behind((*member).to_owned()));
+                }
+            }
+        }
+        Ok(FirstSizes { ends })
+    }
+
+    /// That of a struct; its size, if the sources say nothing else.
+    pub fn of(&self, item: &ItemStruct, layout: &Layout) -> Result<usize> {
+        let Some(end) = self.ends.get(&item.ident.to_string()) else { return Ok(layout.size) };
+        let (FirstEnd::Behind(member) | FirstEnd::Before(member)) = end;
+        let at = item.fields.iter().position(|field| field.ident.as_ref().is_some_and(|name| name == member));
+        let at = at.ok_or_else(|| format!("{} has no member {member}", item.ident))?;
+        Ok(if matches!(end, FirstEnd::Behind(_)) { layout.ends[at] } else { layout.offsets[at] })
+    }
 }
 
 impl<'a> Types<'a> {
@@ -30,19 +71,16 @@ impl<'a> Types<'a> {
     }
 
     pub fn layout(&self, item: &ItemStruct) -> Result<Layout> {
-        let (mut end, mut alignment, mut first_end) = (0usize, 1, None);
-        let mut offsets = Vec::new();
+        let (mut end, mut alignment) = (0usize, 1);
+        let (mut offsets, mut ends) = (Vec::new(), Vec::new());
         for field in &item.fields {
-            if first_end.is_none() && docs(&field.attrs).iter().any(|line| line.starts_with("Since ")) {
-                first_end = Some(end.next_multiple_of(alignment));
-            }
             let (size, own) = self.size(&field.ty).map_err(|error| format!("{}: {error}", item.ident))?;
             let offset = end.next_multiple_of(own);
             offsets.push(offset);
             (end, alignment) = (offset + size, alignment.max(own));
+            ends.push(end);
         }
-        let size = end.next_multiple_of(alignment);
-        Ok(Layout { size, alignment, offsets, first_size: first_end.unwrap_or(size) })
+        Ok(Layout { size: end.next_multiple_of(alignment), alignment, offsets, ends })
     }
 
     /// Size and alignment.

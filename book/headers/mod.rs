@@ -33,12 +33,12 @@ pub fn make(root: &Path, operators: &[operators::Operator], work: &Path) -> Resu
     let checks = checks::Checks::read(root, &creators)?;
     let mut files = header::write(&book, &root.join("cbindgen.toml"), work)?;
     let cdefs = cdef::write(&book, &files)?;
-    files.push(("include/weir/weir_api.json".to_owned(), api::write(&book, &checks, operators)?));
+    files.push(("include/weir/weir_api.json".to_owned(), api::write(root, &book, &checks, operators)?));
     files.extend(cdefs.map(|(path, text)| (path.to_owned(), text)));
     files.extend(operators::lists(operators).map(|(path, text)| (path.to_owned(), text)));
     files.extend(rust::write(root, operators)?);
     let mut complaints = contract::needless(&book);
-    complaints.extend(contract::Errors::of(&book).complaints());
+    complaints.extend(contract::Errors::of(&book, &checks).complaints());
     complaints.extend(api::contradictions(&book, &checks));
     Ok(Made { files, complaints })
 }
