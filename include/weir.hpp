@@ -13,8 +13,10 @@
 // weir::take_error() has the first failure since it was asked last.
 //
 // No exception leaves a callback. One that is thrown inside becomes a status: weir::error its own code, std::bad_alloc
-// RESOURCE_EXHAUSTED, anything else UNKNOWN. A kernel keeps the text too, and parallel_for throws again in its
-// caller.
+// RESOURCE_EXHAUSTED, anything else UNKNOWN. The compute function of a kernel keeps the text too, and parallel_for
+// throws again in its caller. Tasks of streams, graphs and task groups and the infer function of a kernel keep the code
+// alone. A callback that returns no status says what becomes of its exceptions; a trace hook that throws ends the
+// program.
 
 #ifndef WEIR_HPP
 #define WEIR_HPP

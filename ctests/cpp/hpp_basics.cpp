@@ -223,6 +223,8 @@ static void test_kernels() {
 
     const auto relu = weir::kernel::relu(engine, weir::kernel_options().set_name("clip").set_cost_ns(1000));
     EXPECT(relu.name() == "clip");
+    const weir_slice_desc slice{};
+    EXPECT(weir::kernel::of(engine, slice, weir::kernel_options().set_settings("begin end")).num_inputs() == 3);
     x.data<float>()[1] = -1;
     stream.enqueue(relu, std::vector<weir_tensor *>{x}, std::vector<weir_tensor *>{y});
     EXPECT(y.data<float>()[1] == 0 && y.data<float>()[2] == 2);

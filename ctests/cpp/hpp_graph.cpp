@@ -72,6 +72,9 @@ void test_runs(const weir::threadpool &pool) {
 
     net.program.run({f.x}, {f.scores, f.classes});
     f.check();
+    std::uint8_t absent[2] = {7, 7};
+    net.program.run({f.x}, {f.scores, f.classes}, weir::run_options().set_absent(absent, 2));
+    EXPECT(absent[0] == 0 && absent[1] == 0);
     const weir::stream now(net.engine), later(net.engine, WEIR_STREAM_ASYNCHRONOUS);
     net.program.run(now, {f.x}, {f.scores, f.classes}, weir::run_options().set_threadpool(pool));
     f.check();
@@ -84,7 +87,7 @@ void test_runs(const weir::threadpool &pool) {
     run.cancel();
     run.synchronize();
     f.check();
-    EXPECT(*net.notified == 4);
+    EXPECT(*net.notified == 5);
 
     std::vector<std::thread> threads;
     for (int i = 0; i < 3; i++) {
@@ -97,7 +100,7 @@ void test_runs(const weir::threadpool &pool) {
         });
     }
     for (auto &thread : threads) thread.join();
-    EXPECT(*net.notified == 154);
+    EXPECT(*net.notified == 155);
 }
 
 // Notices: called once, with the outcome; what they hold is let go.
@@ -128,8 +131,7 @@ void test_notices(const weir::threadpool &pool) {
         event.notify_fd(fd);
         auto raise = weir::sized<weir_notice>();
         raise.event_fd = fd;
-        options.notice = &raise;
-        net.program.run(stream, {f.x}, {f.scores, f.classes}, options);
+        net.program.run(stream, {f.x}, {f.scores, f.classes}, options.set_notice(raise));
         stream.synchronize();
         bool refused = false;
         try {

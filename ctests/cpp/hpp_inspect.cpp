@@ -326,6 +326,9 @@ void traces_tell_what_ran(const weir::engine &engine) {
     EXPECT_THROWS(trace.thread(100), WEIR_OUT_OF_RANGE, "index is 100");
     EXPECT_THROWS(trace.save("/no/such/place", WEIR_TRACE_FOLDED), WEIR_NOT_FOUND, "/no/such/place");
     EXPECT_THROWS(trace.save_to(WEIR_TRACE_PPROF, [](const void *, std::size_t) { return WEIR_ABORTED; }), WEIR_ABORTED, "");
+    const weir::trace all({});
+    EXPECT(all.get() != nullptr && all.info().recording == 1);
+    all.stop();
     const weir::trace of_domain{weir::trace_options().of_program(program.get())};
     EXPECT_THROWS(weir::trace(weir::trace_options().of_engine(engine.get()).of_program(program.get())),
                   WEIR_INVALID_ARGUMENT, "one of domain");

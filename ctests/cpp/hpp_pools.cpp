@@ -299,6 +299,7 @@ long fib(const weir::threadpool &pool, int n) {
 
 void test_task_groups() {
     const auto pool = weir::threadpool::builtin(2);
+    EXPECT(!weir::task_group(nullptr).get());
     EXPECT(fib(pool, 15) == 610);
     EXPECT(fib(weir::threadpool(), 10) == 55);
     weir::task_group group(pool);
@@ -327,6 +328,38 @@ void test_task_groups() {
     EXPECT(same.get() == group.get());
 }
 
+// A class of a pool that gives each task 0 twice.
+struct twice {
+    std::int32_t num_threads() { return 2; }
+    void parallel_for(std::int32_t n, weir::pool_task task) {
+        for (std::int32_t i = 0; i < n; i++) task(i);
+        task(0);
+    }
+};
+
+void test_checked_pools() {
+    const auto checked = weir::threadpool_options().set_checking(true);
+    twice object;
+    const auto again = [](std::int32_t n, weir::pool_task task) { twice().parallel_for(n, task); };
+    const auto dropped = [](weir::pool_task task) { task(), task(); };
+    weir::call_threadpool<twice> of_call(object, checked);
+    const weir::threadpool &borrowed = of_call;
+    for (const auto &pool : {weir::threadpool::from(std::make_shared<twice>(), checked), borrowed,
+                             weir::threadpool::from_ref(object, checked),
+                             weir::threadpool::from_parallel_for(2, again, 0, checked),
+                             weir::threadpool::from_schedule(2, dropped, 0, checked)}) {
+        EXPECT(pool.broken_clause().empty());
+        auto hint = weir::sized<weir_parallel_hint>();
+        hint.cost_ns = 1e6;
+        std::atomic<int> calls{0};
+        const auto count = [&calls](std::int64_t begin, std::int64_t end, std::int32_t) {
+            calls += static_cast<int>(end - begin);
+        };
+        EXPECT_THROWS(weir::parallel_for(pool, 8, count, &hint), WEIR_FAILED_PRECONDITION, "");
+        EXPECT(calls == 8 && !pool.broken_clause().empty());
+    }
+}
+
 } // namespace
 
 int main() {
@@ -337,8 +370,9 @@ int main() {
         test_lambdas(threads);
         test_pools_of_calls(threads);
         test_reference_pools();
-    test_tasks_without_a_hint();
+        test_tasks_without_a_hint();
         test_task_groups();
+        test_checked_pools();
         expect_released(before);
     }
     return 0;

@@ -48,6 +48,12 @@ struct run_options : weir_run_options {
     run_options &set_outputs(const std::vector<std::size_t> &indices) noexcept {
         return outputs = indices.data(), num_outputs = indices.size(), *this;
     }
+    /// Receives 1 for each output that was absent and 0 for the others, one byte an output, when the run has succeeded.
+    run_options &set_absent(std::uint8_t *of_outputs, std::size_t count) noexcept {
+        return absent = of_outputs, num_absent = count, *this;
+    }
+    /// Asks to be told of the end of an asynchronous run, once. program::run and run::notify take callables.
+    run_options &set_notice(const weir_notice &of_run) noexcept { return notice = &of_run, *this; }
     /// Makes the run a part of this trace.
     run_options &set_trace(weir_trace *of_run) noexcept { return trace = of_run, *this; }
     /// Calls f(const weir_run_progress &) at most once in each interval (0: 100 ms). f lives until the run is over.
@@ -64,7 +70,8 @@ class run : public shared<weir_run> {
 public:
     using shared::shared;
     run() noexcept = default;
-    /// Throws the run's failure, if it has one, and DEADLINE_EXCEEDED if it goes on after timeout_ns.
+    /// Throws the run's failure, if it has one, and DEADLINE_EXCEEDED if it goes on after timeout_ns. That is also the
+    /// failure of a run that has passed its own deadline; done() tells the two apart.
     void synchronize(std::uint64_t timeout_ns = WEIR_TIMEOUT_INFINITE) const {
         check(weir_run_synchronize(*this, timeout_ns));
     }

@@ -301,6 +301,8 @@ struct kernel_options : weir_kernel_options {
     /// The text lives until the kernel is made.
     kernel_options &set_name(const char *text) noexcept { return name = text, *this; }
     kernel_options &set_cost_ns(std::uint64_t ns) noexcept { return cost_ns = ns, *this; }
+    /// Members of the descriptor that come as inputs, "begin end". The text lives until the kernel is made.
+    kernel_options &set_settings(const char *members) noexcept { return settings = members, *this; }
 };
 
 namespace detail {

@@ -37,11 +37,14 @@ weir_status call_small(void *f) noexcept {
 ///     right = sum(middle, last);
 ///     group.synchronize();
 ///
-/// A task is called as f(), which returns nothing or a weir_status. What it throws stops the group as a status.
+/// A task is called as f(), which returns nothing or a weir_status. What it throws stops the group as a status, without
+/// its text.
 class task_group : public shared<weir_task_group> {
 public:
     using shared::shared;
     task_group() noexcept = default;
+    /// An empty handle. nullptr could stand for a kernel's call as well.
+    explicit task_group(std::nullptr_t) noexcept {}
     /// A group on this pool; an empty one stands for the threads that spawn and wait.
     explicit task_group(const threadpool &pool) : task_group(of(pool.get())) {}
     /// A group on the pool of a kernel's call.

@@ -158,11 +158,15 @@ struct schedule_pool {
 
 } // namespace detail
 
-/// Options of threadpool::builtin: the members of weir_threadpool_options, with setters that chain.
+/// Options of a pool: the members of weir_threadpool_options, with setters that chain.
 struct threadpool_options : weir_threadpool_options {
     threadpool_options() noexcept : weir_threadpool_options{} { struct_size = sizeof(weir_threadpool_options); }
+    /// Of a builtin pool.
     threadpool_options &set_num_threads(std::int32_t n) noexcept { return num_threads = n, *this; }
+    /// Of a builtin pool.
     threadpool_options &set_spin_ns(std::uint64_t ns) noexcept { return spin_ns = ns, *this; }
+    /// Of a pool of yours: whether weir checks it on the work that it gets; see threadpool::broken_clause.
+    threadpool_options &set_checking(bool on) noexcept { return checking = on ? 1 : 0, *this; }
     /// The costs of the pool's threads; without it weir measures. They live until the pool is made.
     threadpool_options &set_costs(const weir_threadpool_costs &of_pool) noexcept { return costs = &of_pool, *this; }
 };
@@ -178,25 +182,27 @@ public:
 
     /// A pool object that weir keeps until the last task on it has returned.
     template <class P>
-    static threadpool from(std::shared_ptr<P> pool) {
-        return create(std::move(pool), detail::declared_flags<P>());
+    static threadpool from(std::shared_ptr<P> pool, const threadpool_options &options = {}) {
+        return create(std::move(pool), detail::declared_flags<P>(), options);
     }
     /// A pool object that the caller keeps alive for as long as anything uses it.
     template <class P>
-    static threadpool from_ref(P &pool) {
-        return from(std::shared_ptr<P>(std::shared_ptr<void>(), &pool));
+    static threadpool from_ref(P &pool, const threadpool_options &options = {}) {
+        return from(std::shared_ptr<P>(std::shared_ptr<void>(), &pool), options);
     }
     /// A pool from f(n, task), which calls task(i) once for each 0 <= i < n.
     template <class F>
-    static threadpool from_parallel_for(std::int32_t num_threads, F f, std::uint64_t flags = 0) {
+    static threadpool from_parallel_for(std::int32_t num_threads, F f, std::uint64_t flags = 0,
+                                        const threadpool_options &options = {}) {
         using pool = detail::parallel_for_pool<F>;
-        return create(std::make_shared<pool>(pool{num_threads, std::move(f)}), flags);
+        return create(std::make_shared<pool>(pool{num_threads, std::move(f)}), flags, options);
     }
     /// A pool from f(task), which sees to it that task() is called once, now or later.
     template <class F>
-    static threadpool from_schedule(std::int32_t num_threads, F f, std::uint64_t flags = 0) {
+    static threadpool from_schedule(std::int32_t num_threads, F f, std::uint64_t flags = 0,
+                                    const threadpool_options &options = {}) {
         using pool = detail::schedule_pool<F>;
-        return create(std::make_shared<pool>(pool{num_threads, std::move(f)}), flags);
+        return create(std::make_shared<pool>(pool{num_threads, std::move(f)}), flags, options);
     }
     static threadpool builtin(const threadpool_options &options = {}) {
         threadpool pool;
@@ -243,18 +249,20 @@ public:
         check(weir_threadpool_get_vtable(get(), &vtable, out_ctx));
         return vtable;
     }
-    /// Of a pool that is checked: the first clause of the contract that it has broken, or "".
+    /// Of a pool that is checked (threadpool_options::set_checking): the first clause of the contract that it has broken, or "".
     std::string broken_clause() const { return detail::text(weir_threadpool_get_broken_clause, get()); }
     std::uint64_t id() const { return detail::value<std::uint64_t>(weir_threadpool_get_id, get()); }
     bool in_parallel() const { return detail::value<std::int32_t>(weir_threadpool_in_parallel, get()) != 0; }
 
 private:
     template <class P>
-    static threadpool create(std::shared_ptr<P> object, std::uint64_t flags) {
+    static threadpool create(std::shared_ptr<P> object, std::uint64_t flags, const threadpool_options &options) {
         const auto vtable = detail::pool_vtable<P>::make(flags);
         auto ctx = std::make_unique<std::shared_ptr<P>>(std::move(object));
         threadpool pool;
-        if (check(weir_threadpool_create(&vtable, ctx.get(), nullptr, pool.out()))) static_cast<void>(ctx.release());
+        if (check(weir_threadpool_create(&vtable, ctx.get(), &options, pool.out()))) {
+            static_cast<void>(ctx.release());
+        }
         return pool;
     }
 };
@@ -265,10 +273,10 @@ private:
 template <class P>
 class call_threadpool {
 public:
-    explicit call_threadpool(P &pool) {
+    explicit call_threadpool(P &pool, const threadpool_options &options = {}) {
         const auto vtable = detail::call_pool_vtable<P>();
         weir_threadpool *made = nullptr;
-        check(weir_threadpool_create(&vtable, &pool, nullptr, &made));
+        check(weir_threadpool_create(&vtable, &pool, &options, &made));
         pool_ = threadpool(made);
     }
     ~call_threadpool() {

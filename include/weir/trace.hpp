@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -45,7 +46,7 @@ weir_status write_trace(void *f, const void *data, std::size_t size) noexcept {
 
 /// A trace, from its start on:
 ///
-///     weir::trace trace({});
+///     weir::trace trace(weir::trace_options{});
 ///     program.run(inputs, outputs);
 ///     trace.save("run.perfetto", WEIR_TRACE_PERFETTO);
 class trace : public shared<weir_trace> {
@@ -54,6 +55,9 @@ public:
     trace() noexcept = default;
     /// Begins to record.
     explicit trace(const trace_options &options) { check(weir_trace_start(&options, out())); }
+    /// As above where the options are in braces; {} stands for the default ones, not for an empty handle.
+    explicit trace(std::initializer_list<trace_options> options)
+        : trace(options.size() > 0 ? *options.begin() : trace_options()) {}
     /// Ends the recording; what was recorded can still be saved.
     void stop() const { check(weir_trace_stop(get())); }
     /// Into a file, which is there whole or not at all.
@@ -177,8 +181,8 @@ struct tracer_hooks {
 ///     void node_begin(const weir_trace_run &, const weir_trace_node &), and node_end
 ///     void region_begin(const weir_trace_region &), and region_end
 ///
-/// They are called from any thread, several at a time; one that throws ends the program. The tracer lives until nothing
-/// calls it any more.
+/// They are called from any thread, several at a time. A hook has no status to return, so one that throws ends the
+/// program (std::terminate). The tracer lives until nothing calls it any more.
 template <class T>
 void set_trace_hooks(std::shared_ptr<T> tracer) {
     const auto hooks = detail::tracer_hooks<T>::make();

@@ -61,6 +61,11 @@
 #include "../comm.h"
 
 #ifdef __cplusplus
+#if defined(__GNUC__)
+/* This header is for C as well, so its casts are those of C. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#endif
 extern "C" {
 #endif
 
@@ -658,6 +663,9 @@ static inline weir_status weir_mpi_comm_create(MPI_Comm mpi, const weir_comm_opt
 
 #ifdef __cplusplus
 }
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 #endif
 
 #endif /* WEIR_ADAPTERS_MPI_H */

@@ -41,6 +41,11 @@
 #include "../device.h"
 
 #ifdef __cplusplus
+#if defined(__GNUC__)
+/* This header is for C as well, so its casts are those of C. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#endif
 extern "C" {
 #endif
 
@@ -668,6 +673,9 @@ static inline weir_status weir_nccl_comm_create(const weir_nccl_options *options
 
 #ifdef __cplusplus
 }
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 #endif
 
 #endif /* WEIR_ADAPTERS_NCCL_H */

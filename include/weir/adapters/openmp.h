@@ -36,6 +36,11 @@
 #include "../../weir.h"
 
 #ifdef __cplusplus
+#if defined(__GNUC__)
+/* This header is for C as well, so its casts are those of C. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#endif
 extern "C" {
 #endif
 
@@ -127,6 +132,9 @@ static inline weir_status weir_openmp_threadpool_create(int32_t num_threads, wei
 
 #ifdef __cplusplus
 }
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 #endif
 
 #endif /* WEIR_ADAPTERS_OPENMP_H */
