@@ -237,11 +237,98 @@ static void test_shared_by_threads(void) {
     check_released(&before);
 }
 
+/* What a call gives up while the caller is still inside of it. */
+typedef struct given_up {
+    weir_stream *stream;
+    weir_threadpool *pool;
+    atomic_int done;
+} given_up;
+
+static int32_t task_gives_up(void *arg) {
+    given_up *g = arg;
+    weir_stream_release(g->stream);
+    atomic_store(&g->done, 1);
+    return 0;
+}
+
+static int32_t kernel_gives_up(void *user, weir_kernel_context *context) {
+    (void)context;
+    return task_gives_up(user);
+}
+
+static void notice_gives_up(void *context, weir_status status, weir_run *run) {
+    (void)run;
+    CHECK_EQ(status, WEIR_OK);
+    task_gives_up(context);
+}
+
+static int32_t region_gives_up(void *arg, int64_t begin, int64_t end, int32_t slot) {
+    given_up *g = arg;
+    (void)begin, (void)end, (void)slot;
+    if (!atomic_exchange(&g->done, 1)) weir_threadpool_release(g->pool);
+    return 0;
+}
+
+static int32_t does_nothing(void *user, weir_kernel_context *context) {
+    (void)user, (void)context;
+    return 0;
+}
+
+/* The last reference to a call's stream or pool goes in the work of that call: in a task, a kernel, a notice, a region,
+ * on pools that do it at once and on threads that are faster than the caller. */
+static void test_given_up_by_own_work(void) {
+    for (int kind = 0; kind < 3; kind++) {
+        weir_threadpool *pool = NULL;
+        weir_threadpool_options two = {.struct_size = sizeof two, .num_threads = 2};
+        if (kind == 1) CHECK_OK(weir_threadpool_create_inline(&pool));
+        if (kind == 2) CHECK_OK(weir_threadpool_create_builtin(&two, &pool));
+        weir_engine *engine = make_engine(pool);
+        given_up g = {.pool = NULL};
+        weir_host_kernel_desc desc = {.struct_size = sizeof desc, .name = "gives up", .compute = kernel_gives_up, .user = &g};
+        weir_kernel *kernel = NULL, *nothing = NULL;
+        CHECK_OK(weir_kernel_create_host(engine, &desc, &kernel));
+        desc.name = "nothing", desc.compute = does_nothing, desc.user = NULL;
+        CHECK_OK(weir_kernel_create_host(engine, &desc, &nothing));
+        weir_graph *graph = make_graph("notified");
+        CHECK_OK(weir_graph_add_kernel(graph, "nothing", nothing, NULL, 0, NULL, 0, NULL));
+        weir_program *program = compile(graph, engine);
+        weir_graph_destroy(graph);
+        weir_notice notice = {.struct_size = sizeof notice, .notify = notice_gives_up, .ctx = &g};
+        weir_run_options told = {.struct_size = sizeof told, .notice = &notice};
+        for (int i = 0; i < scale(200); i++) {
+            for (int what = 0; what < 3; what++) {
+                for (int later = 0; later < 2; later++) {
+                    if (kind == 0 && later) continue; /* nobody would do it */
+                    atomic_store(&g.done, 0);
+                    g.stream = make_stream(engine, later ? WEIR_STREAM_ASYNCHRONOUS : WEIR_STREAM_DEFAULT, NULL, NULL);
+                    if (what == 0) CHECK_OK(weir_enqueue_task(g.stream, task_gives_up, &g, NULL));
+                    if (what == 1) CHECK_OK(weir_enqueue(g.stream, kernel, NULL, 0, NULL, 0));
+                    if (what == 2) CHECK_OK(weir_program_run(program, g.stream, NULL, 0, NULL, 0, &told));
+                    EVENTUALLY(atomic_load(&g.done));
+                }
+            }
+        }
+        weir_program_release(program);
+        weir_kernel_release(kernel);
+        weir_kernel_release(nothing);
+        weir_engine_release(engine);
+        weir_threadpool_release(pool);
+        if (kind == 0) continue;
+        atomic_store(&g.done, 0);
+        if (kind == 1) CHECK_OK(weir_threadpool_create_inline(&g.pool));
+        if (kind == 2) CHECK_OK(weir_threadpool_create_builtin(&two, &g.pool));
+        weir_parallel_hint dear = {.struct_size = sizeof dear, .cost_ns = 1000};
+        CHECK_OK(weir_parallel_for(g.pool, 1000, &dear, region_gives_up, &g));
+        CHECK(atomic_load(&g.done));
+    }
+}
+
 int main(void) {
     weir_runtime_info before = runtime_info();
     test_settings_go_first();
     test_shared_by_threads();
     test_orders();
+    test_given_up_by_own_work();
     check_released(&before);
     return 0;
 }

@@ -44,15 +44,16 @@ pub unsafe extern "C" fn weir_event_release(event: *mut weir_event) {
 /// Records the event after everything queued on the stream so far. Recording again moves it; waits that began for the
 /// earlier record still wait for that one.
 ///
-/// Blocking: never on an asynchronous stream. Errors: FAILED_PRECONDITION if a synchronous stream is used from inside
-/// its own work. On a failed stream the record is legal, and the event carries the failure.
+/// Blocking: never on an asynchronous stream. Errors: INVALID_ARGUMENT (also a stream of another device than the
+/// event's); FAILED_PRECONDITION if a synchronous stream is used from inside its own work. On a failed stream the
+/// record is legal, and the event carries the failure.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_event_record(event: *mut weir_event, stream: *mut weir_stream) -> weir_status {
     guard("weir_event_record", || {
         // SAFETY: the caller's handles, as documented.
-        let (event, stream) = unsafe { (handle::borrow(event, "event")?, handle::borrow(stream, "stream")?) };
-        event.record(stream)
+        let (event, stream) = unsafe { (handle::borrow(event, "event")?, handle::share(stream, "stream")?) };
+        event.record(&stream)
     })
 }
 
@@ -80,7 +81,7 @@ pub unsafe extern "C" fn weir_event_query(event: *const weir_event, out_done: *m
 pub unsafe extern "C" fn weir_event_synchronize(event: *mut weir_event, timeout_ns: u64) -> weir_status {
     guard("weir_event_synchronize", || {
         // SAFETY: the caller's handle, as documented.
-        unsafe { handle::borrow(event, "event") }?.synchronize(timeout_ns)
+        unsafe { handle::share(event, "event") }?.synchronize(timeout_ns)
     })
 }
 

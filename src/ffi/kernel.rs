@@ -128,10 +128,10 @@ pub unsafe extern "C" fn weir_kernel_infer(
 ///
 /// Blocking: until the kernel is done on a synchronous stream, never on an asynchronous one. Ownership: an asynchronous
 /// stream, or a kernel with compute_async, takes references to kernel and tensors; else the caller keeps them alive
-/// until the call returns. The arrays are copied. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap;
-/// the text names the argument); OUT_OF_RANGE (more than WEIR_MAX_ARGS); FAILED_PRECONDITION if the stream has failed,
-/// or for a kernel with compute_async on a synchronous stream in a worker of a pool; RESOURCE_EXHAUSTED; on a
-/// synchronous stream also the kernel's own status.
+/// until the call returns. The arrays are copied. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, overlap, a
+/// kernel or a tensor of another device than the stream's; the text names the argument); OUT_OF_RANGE (more than
+/// WEIR_MAX_ARGS); FAILED_PRECONDITION if the stream has failed, or for a kernel with compute_async on a synchronous
+/// stream in a worker of a pool; RESOURCE_EXHAUSTED; on a synchronous stream also the kernel's own status.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_enqueue(
@@ -145,7 +145,8 @@ pub unsafe extern "C" fn weir_enqueue(
     guard("weir_enqueue", || {
         // SAFETY: the caller's pointers, as documented.
         unsafe {
-            let stream = handle::borrow(stream, "stream")?;
+            // Its work may release it, here too.
+            let stream = handle::share(stream, "stream")?;
             let called = handle::borrow(kernel, "kernel")?;
             let (inputs, outputs) = (handles(inputs, num_inputs, "inputs")?, handles(outputs, num_outputs, "outputs")?);
             if stream.queue().is_synchronous() && !called.kernel().is_async() {

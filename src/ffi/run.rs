@@ -134,11 +134,12 @@ unsafe fn read<'a, 'p>(
 ///
 /// Thread safety: any thread; any number of runs of one program at once, with separate outputs. Blocking: until done
 /// with a NULL or synchronous stream; never on an asynchronous one. Ownership: the tensors stay alive until the run is
-/// done; options may be NULL. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap of an output with an
-/// input or another output; the text names input or output); FAILED_PRECONDITION if the stream has failed, if the host
-/// is capturing it and the run cannot be part of that (docs/cuda.md), or for options->outputs without partial runs;
-/// OUT_OF_RANGE for an output that the program does not have; RESOURCE_EXHAUSTED; if it blocks, also the failure of a
-/// node, and FAILED_PRECONDITION or OUT_OF_RANGE if a tensor is too small for an output of open shape.
+/// done; options may be NULL. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, a tensor of another device, overlap
+/// of an output with an input or another output; the text names input or output); FAILED_PRECONDITION if the stream has
+/// failed, if the host is capturing it and the run cannot be part of that (docs/cuda.md), or for options->outputs
+/// without partial runs; OUT_OF_RANGE for an output that the program does not have; RESOURCE_EXHAUSTED; if it blocks,
+/// also the failure of a node, and FAILED_PRECONDITION or OUT_OF_RANGE if a tensor is too small for an output of open
+/// shape.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_run(
@@ -154,7 +155,7 @@ pub unsafe extern "C" fn weir_program_run(
         // SAFETY: the caller's pointers, as documented.
         unsafe {
             let program = handle::lend(program.cast_const(), "program")?;
-            let stream = handle::borrow_opt(stream, "stream")?;
+            let stream = handle::share_opt(stream, "stream")?;
             let mut place = MaybeUninit::uninit();
             let told = told(options, "weir_program_run", &mut place)?;
             let inputs = array(inputs, num_inputs, "inputs")?;
@@ -162,7 +163,7 @@ pub unsafe extern "C" fn weir_program_run(
             let input = |i: usize| tensor(inputs, i, "inputs");
             let output = |i: usize| tensor(outputs, i, "outputs");
             if told.is_none()
-                && let Some(stream) = stream
+                && let Some(stream) = &stream
             {
                 let address = |handle: &*mut weir_tensor| handle.addr();
                 let mut key = LaunchKey::default();
@@ -178,7 +179,7 @@ pub unsafe extern "C" fn weir_program_run(
             let program = part.as_ref().unwrap_or(&program);
             let run = Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?;
             let _call = ambient::calling();
-            run.run(stream, told.map(|told| &*told.options))
+            run.run(stream.as_deref(), told.map(|told| &*told.options))
         }
     })
 }
@@ -205,7 +206,7 @@ pub unsafe extern "C" fn weir_program_start(
         unsafe {
             let out = out_ptr(out_run, "out_run")?;
             let program = handle::share(program, "program")?;
-            let stream = handle::borrow(stream, "stream")?;
+            let stream = handle::share(stream, "stream")?;
             let mut place = MaybeUninit::uninit();
             let told = told(options, "weir_program_start", &mut place)?;
             let inputs = array(inputs, num_inputs, "inputs")?;
@@ -215,14 +216,15 @@ pub unsafe extern "C" fn weir_program_start(
             let part = Told::part(told, &program)?;
             let program = part.as_ref().unwrap_or(&program);
             let bound = Program::bind(program, (inputs.len(), &input), (outputs.len(), &output))?;
-            handle::begun_into_c(bound.start(stream, told.map(|told| &*told.options))?, out);
+            handle::begun_into_c(bound.start(&stream, told.map(|told| &*told.options))?, out);
             Ok(())
         }
     })
 }
 
 /// Runs one program `count` times, and returns when all runs are over: run i reads inputs[i * num_inputs ...] and
-/// writes outputs[i * num_outputs ...]. The calling thread takes part, with helpers from the pool (run options, else
+/// writes outputs[i * num_outputs ...]. So `inputs` has count * num_inputs elements, and `outputs` has count *
+/// num_outputs elements. The calling thread takes part, with helpers from the pool (run options, else
 /// the program's first engine). Runs may overlap, so no two runs may share an output. All tensors are checked before
 /// the first run begins. If the program has kernels that complete later, the calling thread begins several runs, as
 /// many as there are threads, and continues whichever run has news; helpers take part in each. Runs that communicate
@@ -332,9 +334,11 @@ pub unsafe extern "C" fn weir_run_release(run: *mut weir_run) {
 /// Waits until the run is done, and returns its status.
 ///
 /// Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE = no limit). Meanwhile it
-/// works on the run, as weir_stream_synchronize does. Errors: DEADLINE_EXCEEDED (the run continues);
-/// FAILED_PRECONDITION if waiting here would block a worker that the run needs; else the status of the run: the first
-/// node's failure, CANCELLED, or ABORTED if the stream had failed before it.
+/// works on the run, as weir_stream_synchronize does. Errors: DEADLINE_EXCEEDED if
+/// timeout_ns have passed (the run continues), and as the status of a run that has passed its own deadline_ns (the run
+/// is over): weir_run_query tells the two apart; FAILED_PRECONDITION if waiting here would block a worker that the run
+/// needs; else the status of the run: the first node's failure, CANCELLED, or ABORTED if the stream had failed before
+/// it.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_run_synchronize(run: *mut weir_run, timeout_ns: u64) -> weir_status {
@@ -391,7 +395,8 @@ pub unsafe extern "C" fn weir_run_cancel(run: *mut weir_run) -> weir_status {
 }
 
 /// Runs a program `count` times in a region of this call, and returns when all runs are over: run i reads inputs[i *
-/// num_inputs ...] and writes outputs[i * num_outputs ...]. The runs share the pool of the call, and may run at once,
+/// num_inputs ...] and writes outputs[i * num_outputs ...]. So `inputs` has count * num_inputs elements, and `outputs`
+/// has count * num_outputs elements. The runs share the pool of the call, and may run at once,
 /// so no two runs may share an output. All tensors are checked before the first run begins. The first failure is
 /// returned; active runs then end after their running kernels, and the rest is not begun. A cancel or a deadline of the
 /// surrounding run ends these runs too. `count` may differ from call to call; 0 does nothing.

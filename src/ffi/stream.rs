@@ -304,7 +304,7 @@ pub unsafe extern "C" fn weir_enqueue_task(
 ) -> weir_status {
     guard("weir_enqueue_task", || {
         // SAFETY: the caller's handle, as documented.
-        let stream = unsafe { handle::borrow(stream, "stream") }?;
+        let stream = unsafe { handle::share(stream, "stream") }?;
         let f = r#fn.ok_or_else(|| Error::null("fn"))?;
         stream.enqueue_task(task::HostTask::new(f, arg, destroy))
     })
@@ -323,7 +323,7 @@ pub unsafe extern "C" fn weir_enqueue_task(
 pub unsafe extern "C" fn weir_stream_synchronize(stream: *mut weir_stream, timeout_ns: u64) -> weir_status {
     guard("weir_stream_synchronize", || {
         // SAFETY: the caller's handle, as documented.
-        unsafe { handle::borrow(stream, "stream") }?.synchronize(timeout_ns)
+        unsafe { handle::share(stream, "stream") }?.synchronize(timeout_ns)
     })
 }
 
@@ -363,7 +363,7 @@ pub unsafe extern "C" fn weir_stream_clear_error(stream: *mut weir_stream) -> we
 pub unsafe extern "C" fn weir_stream_wait_event(stream: *mut weir_stream, event: *mut weir_event) -> weir_status {
     guard("weir_stream_wait_event", || {
         // SAFETY: the caller's handles, as documented.
-        let (stream, event) = unsafe { (handle::borrow(stream, "stream")?, handle::borrow(event, "event")?) };
+        let (stream, event) = unsafe { (handle::share(stream, "stream")?, handle::borrow(event, "event")?) };
         stream.wait_event(event)
     })
 }

@@ -194,12 +194,11 @@ impl Hint {
         if hint.flags != 0 {
             return Error::invalid(format!("hint->flags has unknown bits {:#x} (known: 0x0)", hint.flags));
         }
-        let (what, value) = match hint {
-            hint if hint.grain < 0 => ("grain", hint.grain as f64),
-            hint if hint.max_slots < 0 => ("max_slots", f64::from(hint.max_slots)),
-            hint => ("cost_ns", hint.cost_ns),
-        };
-        Error::invalid(format!("hint->{what} is {value}, expected 0 or more"))
+        Error::invalid(match hint {
+            hint if hint.grain < 0 => format!("hint->grain is {}, expected 0 or more", hint.grain),
+            hint if hint.max_slots < 0 => format!("hint->max_slots is {}, expected 0 or more", hint.max_slots),
+            hint => format!("hint->cost_ns is {}, expected a finite number of 0 or more", hint.cost_ns),
+        })
     }
 
     fn epilogue(&self, arg: *mut c_void) -> Option<HostEpilogue> {

@@ -63,7 +63,7 @@ unsafe fn pool_options(options: *const weir_threadpool_options, owner: Owner) ->
     let costs = unsafe { versioned::read_opt(told.costs, "options->costs") }?;
     let figure = |ns: f64, what: &str| match ns {
         ns if ns.is_finite() && ns >= 0.0 => Ok(ns as f32),
-        ns => Err(Error::invalid(format!("options->costs->{what} is {ns}, expected 0 or more"))),
+        ns => Err(Error::invalid(format!("options->costs->{what} is {ns}, expected a finite number of 0 or more"))),
     };
     let cost = |costs: weir_threadpool_costs| {
         Ok(Cost {
@@ -239,8 +239,8 @@ pub unsafe extern "C" fn weir_threadpool_release(pool: *mut weir_threadpool) {
 /// that they have, streams in the threads that submit and wait. The call waits until no thread doing weir's work is
 /// inside of the pool any more: calls of the vtable, tasks that have begun, and the turns of streams and the kernels
 /// that may block which the pool has accepted. It does not wait for helpers that the pool has accepted and not begun.
-/// The host may run them at any later time, after release too: they look at memory of weir's, find the pool closed, and
-/// return. A host that discards them instead leaves the pool's memory (some 40 KB) behind.
+/// The host may run them at any later time, after release too: a helper that starts after the close returns at once. If
+/// the host drops it instead, the pool's memory (some 40 KB) is never freed.
 ///
 /// May be called several times and by several threads at once: all return when the first has finished, and later calls
 /// succeed at once. DEADLINE_EXCEEDED: a thread was still inside; call again to wait on. With timeout_ns 0 it closes
@@ -340,14 +340,17 @@ pub unsafe extern "C" fn weir_parallel_for(
     guard("weir_parallel_for", || {
         // SAFETY: the caller's pointers, as documented.
         let (pool, hint) = unsafe { (task::borrow_pool(pool)?, versioned::read_opt(hint, "hint")?) };
+        // The function may release it.
+        let _kept = pool.as_deref().cloned();
         task::run_region(&RegionPlace::Pool(pool.as_deref()), n, hint.as_ref(), r#fn, arg)?;
         pool.as_deref().map_or(Ok(()), |pool| pool.intact())
     })
 }
 
-/// As weir_parallel_for, over a box of points in 1 to WEIR_MAX_RANK dimensions: 0 <= i[d] < extents[d]. Pieces are
-/// boxes of whole tiles; tile[d] is the size of a tile in dimension d. With 0 (or a NULL tile) weir chooses: whole
-/// lines, planes and so on up to about a microsecond of work. hint->cost_ns is per point.
+/// As weir_parallel_for, over a box of points in 1 to WEIR_MAX_RANK dimensions: 0 <= i[d] < extents[d]. `extents` and
+/// `tile` have `rank` elements. Pieces are boxes of whole tiles; tile[d] is the size of a tile in dimension d. With 0
+/// (or a NULL tile) weir chooses: whole lines, planes and so on up to about a microsecond of work. hint->cost_ns is per
+/// point.
 ///
 /// Blocking: until all pieces have returned. Errors: INVALID_ARGUMENT (rank, tile, hint); OUT_OF_RANGE (a negative
 /// extent, too many points); else the first nonzero status that fn returned; pieces not begun by then are skipped.
@@ -367,6 +370,7 @@ pub unsafe extern "C" fn weir_parallel_nd(
         // SAFETY: the caller's pointers, as documented.
         unsafe {
             let (pool, hint) = (task::borrow_pool(pool)?, versioned::read_opt(hint, "hint")?);
+            let _kept = pool.as_deref().cloned();
             task::run_boxes(&RegionPlace::Pool(pool.as_deref()), rank, (extents, tile), hint.as_ref(), r#fn, arg)?;
             pool.as_deref().map_or(Ok(()), |pool| pool.intact())
         }

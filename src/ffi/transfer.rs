@@ -27,16 +27,16 @@ pub unsafe extern "C" fn weir_enqueue_copy(
     guard("weir_enqueue_copy", || {
         // SAFETY: the caller's handles, as documented.
         let (stream, source, target) = unsafe {
-            (handle::borrow(stream, "stream")?, handle::share(source, "source")?, handle::share(target, "target")?)
+            (handle::share(stream, "stream")?, handle::share(source, "source")?, handle::share(target, "target")?)
         };
         stream.enqueue_copy(source, target)
     })
 }
 
-/// Sets every byte of a tensor of the stream's engine to `value`.
+/// Sets every byte of a tensor to `value`. The tensor is on the stream's device; CPU engines share theirs.
 ///
 /// Blocking: until done on a synchronous stream, never on others. Ownership: the work holds a reference to the tensor
-/// until it is done. Errors: INVALID_ARGUMENT (also value not 0 to 255, a dynamic tensor, a tensor of another engine);
+/// until it is done. Errors: INVALID_ARGUMENT (also value not 0 to 255, a dynamic tensor, a tensor of another device);
 /// FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from inside its own work; errors of
 /// the device, at once or late.
 #[must_use]
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn weir_enqueue_fill(
 ) -> weir_status {
     guard("weir_enqueue_fill", || {
         // SAFETY: the caller's handles, as documented.
-        let (stream, tensor) = unsafe { (handle::borrow(stream, "stream")?, handle::share(tensor, "tensor")?) };
+        let (stream, tensor) = unsafe { (handle::share(stream, "stream")?, handle::share(tensor, "tensor")?) };
         let value = u8::try_from(value).map_err(|_| Error::invalid(format!("value is {value}, expected 0 to 255")))?;
         stream.enqueue_fill(tensor, value)
     })
