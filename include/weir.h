@@ -107,13 +107,15 @@
  *                and structs are read during the call, and copied if they are needed later. No call takes an argument
  *                away.
  *   Release      _release and _destroy take NULL, cannot fail and never block.
- *   Texts        A name or a path that is given has at most 8191 bytes (else OUT_OF_RANGE). A text of a failure is cut
- *                there. A text that is asked for is copied into `buffer`, with its NUL; *out_length is its length
- *                without. With capacity 0 the call only tells the length (buffer may be NULL); with a buffer out_length
- *                may be NULL. If capacity is too small, the call fails with OUT_OF_RANGE, `buffer` holds an empty text,
- *                and *out_length is set.
+ *   Texts        A name or a path that is given has at most 8191 bytes (else OUT_OF_RANGE). Names of domains, engines,
+ *                resources, containers and types have lower limits of their own (else INVALID_ARGUMENT). A text of a
+ *                failure is cut at 8191 bytes. A text that is asked for is copied into `buffer`, with its NUL;
+ *                *out_length is its length without. With capacity 0 the call only tells the length (buffer may be
+ *                NULL); with a buffer out_length may be NULL. If capacity is too small, the call fails with
+ *                OUT_OF_RANGE, `buffer` holds an empty text, and *out_length is set.
  *   Structs      One that begins with struct_size may be older or newer than the library: set it to sizeof the struct,
- *                and zero the rest.
+ *                and zero the rest. What only the caller's header has is refused if it is not 0, and filled with zeros
+ *                in outputs.
  *   Pools        The pool of the call counts first, then the stream's, then the engine's, then the calling thread. NULL
  *                stands for the last one.
  *   Fork         The child can do what needs no thread, pool or device: products without a pool, and cpu engines,
@@ -442,7 +444,7 @@ typedef enum weir_threadpool_flags {
 } weir_threadpool_flags;
 
 /**
- * One closure of weir's: call it as fn(arg, i). It never unwinds, never blocks on another closure of weir's, and may
+ * One closure of weir's: call it as task(arg, i). It never unwinds, never blocks on another closure of weir's, and may
  * call back into the pool it runs on.
  */
 typedef void (*weir_task_fn)(void *arg, int32_t i);
@@ -477,14 +479,14 @@ typedef struct weir_threadpool_vtable {
    */
   int32_t (*num_threads)(void *ctx);
   /**
-   * Calls fn(arg, i) exactly once for each 0 <= i < n, on any threads, in any order, at once or one after the
+   * Calls task(arg, i) exactly once for each 0 <= i < n, on any threads, in any order, at once or one after the
    * other. Returns 0 when all have returned (with WEIR_THREADPOOL_ASYNCHRONOUS: when all are accepted), nonzero if
    * none was and will be called.
    */
   int32_t (*parallel_for)(void *ctx, int32_t n, weir_task_fn task, void *arg);
   /**
-   * Calls fn(arg, 0) exactly once, on any thread, at any time, even before it returns. Returns 0, or nonzero if
-   * it refuses: then fn is never called and weir does the work elsewhere.
+   * Calls task(arg, 0) exactly once, on any thread, at any time, even before it returns. Returns 0, or nonzero if
+   * it refuses: then task is never called and weir does the work elsewhere.
    */
   int32_t (*schedule)(void *ctx, weir_task_fn task, void *arg, const weir_task_hint *hint);
   /**
@@ -673,8 +675,8 @@ WEIR_API void weir_threadpool_release(weir_threadpool *pool);
  * that they have, streams in the threads that submit and wait. The call waits until no thread doing weir's work is
  * inside of the pool any more: calls of the vtable, tasks that have begun, and the turns of streams and the kernels
  * that may block which the pool has accepted. It does not wait for helpers that the pool has accepted and not begun.
- * The host may run them at any later time, after release too: they look at memory of weir's, find the pool closed, and
- * return. A host that discards them instead leaves the pool's memory (some 40 KB) behind.
+ * The host may run them at any later time, after release too: a helper that starts after the close returns at once. If
+ * the host drops it instead, the pool's memory (some 40 KB) is never freed.
  *
  * May be called several times and by several threads at once: all return when the first has finished, and later calls
  * succeed at once. DEADLINE_EXCEEDED: a thread was still inside; call again to wait on. With timeout_ns 0 it closes
@@ -730,9 +732,10 @@ weir_status weir_parallel_for(weir_threadpool *pool,
                               void *arg);
 
 /**
- * As weir_parallel_for, over a box of points in 1 to WEIR_MAX_RANK dimensions: 0 <= i[d] < extents[d]. Pieces are
- * boxes of whole tiles; tile[d] is the size of a tile in dimension d. With 0 (or a NULL tile) weir chooses: whole
- * lines, planes and so on up to about a microsecond of work. hint->cost_ns is per point.
+ * As weir_parallel_for, over a box of points in 1 to WEIR_MAX_RANK dimensions: 0 <= i[d] < extents[d]. `extents` and
+ * `tile` have `rank` elements. Pieces are boxes of whole tiles; tile[d] is the size of a tile in dimension d. With 0
+ * (or a NULL tile) weir chooses: whole lines, planes and so on up to about a microsecond of work. hint->cost_ns is per
+ * point.
  *
  * Blocking: until all pieces have returned. Errors: INVALID_ARGUMENT (rank, tile, hint); OUT_OF_RANGE (a negative
  * extent, too many points); else the first nonzero status that fn returned; pieces not begun by then are skipped.
@@ -1122,8 +1125,8 @@ typedef struct weir_memory {
   size_t offset;
   /**
    * PINNED: an engine. Copies between the object and this engine's memory proceed by themselves, while copies of
-   * other memory may be staged, or block the submitting thread. If its device pins no memory (`pinning` of
-   * weir_memory_info is 0), or is the host, the memory is ordinary, so the same program works everywhere. It is
+   * other memory may be staged, or block the submitting thread. Engines that cannot pin (`pinning` of
+   * weir_memory_info is 0), and CPU engines, get ordinary memory; no error is returned. The memory is
    * counted in weir_memory_info of this engine, under its limit, and returns to it; the object may outlive both.
    */
   weir_engine *device;
@@ -1430,10 +1433,10 @@ WEIR_API WEIR_NODISCARD weir_status weir_stream_wait_event(weir_stream *stream, 
 WEIR_API WEIR_NODISCARD weir_status weir_enqueue_copy(weir_stream *stream, weir_tensor *source, weir_tensor *target);
 
 /**
- * Sets every byte of a tensor of the stream's engine to `value`.
+ * Sets every byte of a tensor to `value`. The tensor is on the stream's device; CPU engines share theirs.
  *
  * Blocking: until done on a synchronous stream, never on others. Ownership: the work holds a reference to the tensor
- * until it is done. Errors: INVALID_ARGUMENT (also value not 0 to 255, a dynamic tensor, a tensor of another engine);
+ * until it is done. Errors: INVALID_ARGUMENT (also value not 0 to 255, a dynamic tensor, a tensor of another device);
  * FAILED_PRECONDITION if the stream has failed, or if a synchronous stream is used from inside its own work; errors of
  * the device, at once or late.
  */
@@ -1468,8 +1471,9 @@ WEIR_API void weir_event_release(weir_event *event);
  * Records the event after everything queued on the stream so far. Recording again moves it; waits that began for the
  * earlier record still wait for that one.
  *
- * Blocking: never on an asynchronous stream. Errors: FAILED_PRECONDITION if a synchronous stream is used from inside
- * its own work. On a failed stream the record is legal, and the event carries the failure.
+ * Blocking: never on an asynchronous stream. Errors: INVALID_ARGUMENT (also a stream of another device than the
+ * event's); FAILED_PRECONDITION if a synchronous stream is used from inside its own work. On a failed stream the
+ * record is legal, and the event carries the failure.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_event_record(weir_event *event, weir_stream *stream);
 
@@ -1550,7 +1554,8 @@ typedef struct weir_engine_sync {
  * the work needs, it helps or refuses. Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION if weir has called the caller,
  * or if waiting here would block a worker that the work needs; a late error (results are filled all the same, and the
  * code is that of the first engine whose status is not WEIR_OK); OUT_OF_RANGE if capacity is too small (out_count is
- * set, nothing was waited for); INVALID_ARGUMENT (results or out_count NULL where the other is not, struct_size).
+ * set, nothing was waited for; with capacity 0 `results` is not looked at); INVALID_ARGUMENT (out_count NULL although
+ * results or capacity is given, results NULL with a capacity, struct_size).
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1561,13 +1566,13 @@ weir_status weir_sync_devices(uint64_t timeout_ns,
 
 /**
  * Measures `fn`, which queues work on `stream`: calls it `repetitions` times, each time on an idle stream, until the
- * stream is idle again, and stores these times in nanoseconds. `stream` NULL = all streams of all engines. A time
- * always includes the wait: if work that was queued meanwhile on another stream of the same domain is not done, the
- * call fails. Use the median; the first times include cold caches and clocks.
+ * stream is idle again, and stores these times in nanoseconds: `out_times` has `repetitions` elements. `stream` NULL =
+ * all streams of all engines. A time always includes the wait: if work that was queued meanwhile on another stream of
+ * the same domain is not done, the call fails. Use the median; the first times include cold caches and clocks.
  *
- * Thread safety: any thread; other work on the stream counts. Blocking: until all is done. Ownership: the caller's
- * array of `repetitions` numbers. Errors: INVALID_ARGUMENT (NULL, no repetitions); FAILED_PRECONDITION (another
- * stream, or as of weir_sync_devices); the status that `fn` returned; a late error of the stream.
+ * Thread safety: any thread; other work on the stream counts. Blocking: until all is done. Errors: INVALID_ARGUMENT
+ * (NULL, no repetitions); FAILED_PRECONDITION (another stream, or as of weir_sync_devices); the status that `fn`
+ * returned; a late error of the stream.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1636,7 +1641,7 @@ typedef int32_t (*weir_compute_async_fn)(void *user, weir_kernel_context *contex
 typedef struct weir_host_kernel_desc {
   /** sizeof(weir_host_kernel_desc) of the caller's header. */
   size_t struct_size;
-  /** Name for error texts and dumps, UTF-8; copied. */
+  /** Name for error texts and dumps, UTF-8; copied. NULL = "host". */
   const char *name;
   /** The body. Either this or `compute_async` is given. */
   weir_compute_fn compute;
@@ -1717,13 +1722,13 @@ typedef struct weir_kernel_options {
    */
   uint64_t cost_ns;
   /**
-   * Members of the descriptor of a built-in kernel that tensors hold in their place, by their names with blanks
-   * between them: "begin end step". NULL or "" = none. For each of them there is one more input, behind the others
-   * and in this order: as many numbers as the member has, s32 or s64 for integers and f32 for floats, of rank 1,
-   * or 0 for one number. In the descriptor such a member is 0, or what may stand there until a call has read the
-   * tensor. The call checks it as the creation would. Where shapes depend on such members, all dimensions of the
-   * outputs are open, for nodes of graphs alone; where the tensors are constants compile knows them as well. For
-   * engines of the processor, with these members:
+   * Names of members of a built-in kernel's descriptor whose values are read from input tensors at each call instead
+   * of from the descriptor, with blanks between them: "begin end step". NULL or "" = none. Each name adds one input
+   * after the usual ones, in this order: as many numbers as the member has, s32 or s64 for integers and f32 for
+   * floats, of rank 1, or 0 for one number. In the descriptor such a member is 0, or what may stand there until a
+   * call has read the tensor. The call checks it as the creation would. Where shapes depend on such members, all
+   * dimensions of the outputs are open, for nodes of graphs alone; where the tensors are constants compile knows
+   * them as well. For engines of the processor, with these members:
    *
    * eltwise: alpha, beta. slice: begin, end, step. pad: before, after, value. reshape: dims. reduce: axes,
    * num_axes of them. cumsum: axis. topk: k, axis. one_hot: depth. resize: sizes, scales. nms: most_boxes,
@@ -1777,10 +1782,10 @@ weir_status weir_kernel_infer(const weir_kernel *kernel,
  *
  * Blocking: until the kernel is done on a synchronous stream, never on an asynchronous one. Ownership: an asynchronous
  * stream, or a kernel with compute_async, takes references to kernel and tensors; else the caller keeps them alive
- * until the call returns. The arrays are copied. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap;
- * the text names the argument); OUT_OF_RANGE (more than WEIR_MAX_ARGS); FAILED_PRECONDITION if the stream has failed,
- * or for a kernel with compute_async on a synchronous stream in a worker of a pool; RESOURCE_EXHAUSTED; on a
- * synchronous stream also the kernel's own status.
+ * until the call returns. The arrays are copied. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, overlap, a
+ * kernel or a tensor of another device than the stream's; the text names the argument); OUT_OF_RANGE (more than
+ * WEIR_MAX_ARGS); FAILED_PRECONDITION if the stream has failed, or for a kernel with compute_async on a synchronous
+ * stream in a worker of a pool; RESOURCE_EXHAUSTED; on a synchronous stream also the kernel's own status.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -1884,7 +1889,8 @@ weir_status weir_kernel_context_parallel_for(const weir_kernel_context *context,
                                              void *arg);
 
 /**
- * As weir_parallel_nd, on the pool and with the slots of this call.
+ * As weir_parallel_nd, on the pool and with the slots of this call. `extents` and `tile` have `rank` elements; `tile`
+ * may be NULL.
  *
  * Thread safety: any thread, during the call. Blocking: until all pieces have returned. Errors: OUT_OF_RANGE;
  * CANCELLED if the run was cancelled; else the first nonzero status that fn returned.
@@ -1929,8 +1935,8 @@ weir_status weir_kernel_context_fail(weir_kernel_context *context,
  * The handle is not an object: a second call for the same handle is refused and does nothing, even when the graph, the
  * program and the kernel are long gone, unless 2^32 later calls have taken its place.
  *
- * Thread safety: any thread, once per call. Blocking: never; later nodes run on threads of the pool, or in the thread
- * that waits for the run, and here only if the run's pool runs submitted work in the calling thread, or refuses it and
+ * Thread safety: any thread, once per call. Blocking: never. Later nodes normally run on threads of the pool or in the
+ * thread that waits. They run inside this call only if the run's pool runs tasks at once, or refuses them and
  * the run is on an asynchronous stream. Ownership: done ends here. Errors: INVALID_ARGUMENT (NULL, no completion,
  * status is no code, bad UTF-8); FAILED_PRECONDITION if the call was completed before.
  */
@@ -1953,7 +1959,8 @@ weir_status weir_kernel_create_named(weir_engine *engine,
 
 /**
  * Runs a program `count` times in a region of this call, and returns when all runs are over: run i reads inputs[i *
- * num_inputs ...] and writes outputs[i * num_outputs ...]. The runs share the pool of the call, and may run at once,
+ * num_inputs ...] and writes outputs[i * num_outputs ...]. So `inputs` has count * num_inputs elements, and `outputs`
+ * has count * num_outputs elements. The runs share the pool of the call, and may run at once,
  * so no two runs may share an output. All tensors are checked before the first run begins. The first failure is
  * returned; active runs then end after their running kernels, and the rest is not begun. A cancel or a deadline of the
  * surrounding run ends these runs too. `count` may differ from call to call; 0 does nothing.
@@ -1980,8 +1987,8 @@ weir_status weir_kernel_context_run_program(const weir_kernel_context *context,
 
 /**
  * Sets the shape of an open output (WEIR_KERNEL_DYNAMIC), and returns its memory, aligned to 64, contents undefined:
- * once for each such output, before compute returns. `dims` are the `rank` dimensions, which must agree with the
- * declared ones; 0 is a legal dimension. From then on the output's view (weir_kernel_context_get_outputs) has address,
+ * once for each such output, before compute returns. `dims` has `rank` elements, which must agree with the declared
+ * dimensions; 0 is a legal dimension. From then on the output's view (weir_kernel_context_get_outputs) has address,
  * size and shape. The kernel fails if an open output is not allocated, unless nothing in the graph uses it.
  *
  * The memory belongs to the program and is kept from run to run; it grows, with memory of the engine's, when a run
@@ -2188,12 +2195,12 @@ typedef enum weir_compile_flags {
    */
   WEIR_COMPILE_STATISTICS = 2,
   /**
-   * Devices do not evaluate branches and loops themselves. A branch or a loop (weir_graph_add_cond, _case, _while)
-   * that contains only kernels of one accelerator's engine is work of that engine: its values stay there. Where the
-   * device records and supports branches and loops it decides itself; then a cancel or the time limit of a run does
-   * not end a loop before it ends by itself. With this flag, or where the device does not decide, the host reads
-   * back only the predicate and issues the work that follows, without holding a thread, and a cancelled or late run
-   * ends between two iterations. Results are the same; weir_program_report says for each node who decides, and why.
+   * With this flag the host, not the device, decides each branch and iteration, so a cancelled run can end between
+   * two iterations. A branch or a loop (weir_graph_add_cond, _case, _while) that contains only kernels of one
+   * accelerator's engine is work of that engine: its values stay there. The host reads back only the predicate and
+   * issues the work that follows, without holding a thread. Without the flag a device that records and supports
+   * branches and loops decides itself; then a cancel or the time limit of a run does not end a loop before it ends
+   * by itself. Results are the same; weir_program_report says for each node who decides, and why.
    */
   WEIR_COMPILE_NO_DEVICE_CONTROL = 4,
   /**
@@ -2261,8 +2268,9 @@ typedef struct weir_compile_options {
    * another thread. A thread that waits for such a kernel runs it itself if the pool has not begun it for 50 ms,
    * unless the pool has WEIR_THREADPOOL_OWN_THREADS_ONLY. The pool must take single tasks (schedule, or an
    * ASYNCHRONOUS parallel_for), and should have as many threads as kernels may block at once. If it refuses one, the
-   * kernel runs in the caller of a synchronous run that is no worker of a pool; else the node fails with
-   * UNAVAILABLE. NULL = none: graphs with such kernels do not compile. The program keeps a reference.
+   * kernel runs in the thread that came to it, or in the caller of a synchronous run: unless that is a worker of a
+   * pool, or the pool has WEIR_THREADPOOL_OWN_THREADS_ONLY. Else the node fails with UNAVAILABLE. NULL = none: graphs
+   * with such kernels do not compile. The program keeps a reference.
    */
   weir_threadpool *blocking_threadpool;
   /**
@@ -2284,8 +2292,8 @@ typedef struct weir_compile_options {
    *
    * WEIR_RUN_NO_WAIT refuses it instead. A run that begins inside of a run of the same program is part of it and
    * does not count; so are programs as nodes (weir_graph_add_program) and weir_kernel_context_run_program.
-   * weir_program_run_many waits for one slot, and uses as many more as are free then. A host thread that completes a
-   * kernel later is inside of nothing: it must not wait for a run of the program that its kernel is part of. A
+   * weir_program_run_many waits for one slot, and uses as many more as are free then. weir cannot know that a thread
+   * which calls weir_completion_done works for a run. Such a thread must not wait for a run of the same program. A
    * kernel that waits, outside of a pool, for a stream on which a run of its own program waits for a slot is refused
    * (FAILED_PRECONDITION).
    */
@@ -2452,7 +2460,8 @@ typedef enum weir_run_flags {
    * A run that fails still executes the nodes that do not depend on the failure; without it nothing more is begun.
    * Nodes that depend on a failed node, directly or not, are left out; a loop with a failure inside ends. The first
    * failure in the program's order is the run's. Outputs that depend on no failed node are written. Such a run takes
-   * one thread, as if deterministic, and is refused in the same cases. A cancel or a deadline still ends it.
+   * one thread, as if deterministic, and is refused in the same cases. A cancel or a deadline still ends it. A device
+   * on which work of the run has failed does no more of it, and a region or a segment of a device is one node.
    */
   WEIR_RUN_FINISH_INDEPENDENT = 2,
   /**
@@ -2510,10 +2519,10 @@ typedef struct weir_run_options {
   /** OR of weir_run_flags. */
   uint64_t flags;
   /**
-   * Time limit of the run, in nanoseconds from the call, including time in the stream's queue; 0 = none. When it
-   * expires nothing more is begun: the run ends after the running kernels, with DEADLINE_EXCEEDED, and to them
-   * weir_kernel_context_is_cancelled says 1. A run that had nothing left to begin, and that has told no kernel so,
-   * succeeds. There is no timer: with a deadline the clock is read before each node.
+   * Time limit of the run, not a point in time: nanoseconds from the call on, including time in the stream's queue;
+   * 0 = none. When it expires nothing more is begun: the run ends after the running kernels, with DEADLINE_EXCEEDED,
+   * and to them weir_kernel_context_is_cancelled says 1. A run that had nothing left to begin, and that has told no
+   * kernel so, succeeds. There is no timer: with a deadline the clock is read before each node.
    */
   uint64_t deadline_ns;
   /**
@@ -2591,11 +2600,12 @@ typedef struct weir_run_options {
  *
  * Thread safety: any thread; any number of runs of one program at once, with separate outputs. Blocking: until done
  * with a NULL or synchronous stream; never on an asynchronous one. Ownership: the tensors stay alive until the run is
- * done; options may be NULL. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, engine, overlap of an output with an
- * input or another output; the text names input or output); FAILED_PRECONDITION if the stream has failed, if the host
- * is capturing it and the run cannot be part of that (docs/cuda.md), or for options->outputs without partial runs;
- * OUT_OF_RANGE for an output that the program does not have; RESOURCE_EXHAUSTED; if it blocks, also the failure of a
- * node, and FAILED_PRECONDITION or OUT_OF_RANGE if a tensor is too small for an output of open shape.
+ * done; options may be NULL. Errors: INVALID_ARGUMENT (NULL, count, dtype, shape, a tensor of another device, overlap
+ * of an output with an input or another output; the text names input or output); FAILED_PRECONDITION if the stream has
+ * failed, if the host is capturing it and the run cannot be part of that (docs/cuda.md), or for options->outputs
+ * without partial runs; OUT_OF_RANGE for an output that the program does not have; RESOURCE_EXHAUSTED; if it blocks,
+ * also the failure of a node, and FAILED_PRECONDITION or OUT_OF_RANGE if a tensor is too small for an output of open
+ * shape.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -2627,7 +2637,8 @@ weir_status weir_program_start(weir_program *program,
 
 /**
  * Runs one program `count` times, and returns when all runs are over: run i reads inputs[i * num_inputs ...] and
- * writes outputs[i * num_outputs ...]. The calling thread takes part, with helpers from the pool (run options, else
+ * writes outputs[i * num_outputs ...]. So `inputs` has count * num_inputs elements, and `outputs` has count *
+ * num_outputs elements. The calling thread takes part, with helpers from the pool (run options, else
  * the program's first engine). Runs may overlap, so no two runs may share an output. All tensors are checked before
  * the first run begins. If the program has kernels that complete later, the calling thread begins several runs, as
  * many as there are threads, and continues whichever run has news; helpers take part in each. Runs that communicate
@@ -2660,9 +2671,11 @@ WEIR_API void weir_run_release(weir_run *run);
  * Waits until the run is done, and returns its status.
  *
  * Blocking: until done, or timeout_ns have passed (0 = poll once, WEIR_TIMEOUT_INFINITE = no limit). Meanwhile it
- * works on the run, as weir_stream_synchronize does. Errors: DEADLINE_EXCEEDED (the run continues);
- * FAILED_PRECONDITION if waiting here would block a worker that the run needs; else the status of the run: the first
- * node's failure, CANCELLED, or ABORTED if the stream had failed before it.
+ * works on the run, as weir_stream_synchronize does. Errors: DEADLINE_EXCEEDED if
+ * timeout_ns have passed (the run continues), and as the status of a run that has passed its own deadline_ns (the run
+ * is over): weir_run_query tells the two apart; FAILED_PRECONDITION if waiting here would block a worker that the run
+ * needs; else the status of the run: the first node's failure, CANCELLED, or ABORTED if the stream had failed before
+ * it.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_run_synchronize(weir_run *run, uint64_t timeout_ns);
 

@@ -127,7 +127,7 @@ static void rows_of_pinned(void) {
     ROW(weir_tensor_create, (device, &desc, PINNED_FOR(good.engine), NEW(tensor)),
         INVALID, "engine is emulated:0, expected a cpu engine");
     ROW(weir_tensor_create, (device, &desc, ON_BUFFER(good.buffer, 0), NEW(tensor)),
-        INVALID, "from->buffer is of engine cpu:0, and the tensor of emulated:0");
+        INVALID, "from->buffer is of another engine (cpu:0) than the tensor (emulated:0)");
     wrong.dims[0] = -2;
     ROW(weir_tensor_create, (good.engine, &wrong, PINNED_FOR(device), NEW(tensor)), INVALID, "dims[0] is -2");
     ROW(weir_buffer_create, (good.engine, 8, PINNED_FOR(NULL), NEW(buffer)), INVALID, "from->device is NULL");

@@ -21,9 +21,6 @@
 
 /** @file weir/conformance.h
  * checks of pools and devices. */
-/** A function of a module that gives a pool: fills both outputs and returns 0. */
-typedef int (*weir_conformance_pool_fn)(weir_threadpool_vtable *out_vtable, void **out_ctx);
-
 #ifdef __cplusplus
 extern "C"
 #endif
@@ -91,6 +88,12 @@ typedef struct weir_conformance_line {
 
 /** Receives a line. The line and its texts are valid during the call. */
 typedef void (*weir_conformance_fn)(void *report_arg, const weir_conformance_line *line);
+
+/**
+ * A function of a module that gives a pool: fills both outputs and returns 0. Its name is weir_conformance_pool, or
+ * the one that the program weir_conformance is told.
+ */
+typedef int (*weir_conformance_pool_fn)(weir_threadpool_vtable *out_vtable, void **out_ctx);
 
 /**
  * Checks a pool against docs/threadpool.md, and calls `report` once for each clause, in order, and then for notable

@@ -70,9 +70,9 @@ typedef struct weir_while_desc {
   size_t num_invariants;
   /**
    * How many iterations may run at once where their data allow it; 0 = 1. It never changes a result. With more than
-   * 1, tasks and kernels without outputs of different iterations may run at the same time and in any order, the
-   * program keeps one more copy of the loop's values than that, and compile may choose a smaller number
-   * (weir_program_report says which, and why).
+   * 1, tasks and kernels without outputs of different iterations may run at the same time and in any order. Memory
+   * grows: with K iterations at once the program keeps K + 1 copies of the loop's values. compile may choose a
+   * smaller number (weir_program_report says which, and why).
    */
   int32_t parallel_iterations;
   /** Reserved, 0. */

@@ -28,7 +28,8 @@ extern "C" {
  * other: if another live domain has the name, this one's gets a number, as in "torch#2". weir_engine_attr_set_domain
  * puts engines into a domain.
  *
- * Errors: INVALID_ARGUMENT (NULL, no such name); RESOURCE_EXHAUSTED (memory, or 16 million domains were made).
+ * Errors: INVALID_ARGUMENT (NULL, or a name that is not 1 to 24 of the allowed characters); RESOURCE_EXHAUSTED
+ * (memory, or 16 million domains were made).
  */
 WEIR_API WEIR_NODISCARD weir_status weir_domain_create(const char *name, weir_domain **out_domain);
 
@@ -118,12 +119,15 @@ WEIR_API WEIR_NODISCARD weir_status weir_async_scope_begin_in(const weir_domain 
 WEIR_API WEIR_NODISCARD weir_status weir_async_scope_begin(uint64_t *out_scope);
 
 /**
- * Ends a scope: waits for all work queued on any stream before this call, and returns the first failure since the
- * scope began that neither another scope nor weir_sync_devices has returned, with the texts of the others.
- * weir_sync_devices does not return these again; it still returns failures from before the scope, and domains, engines
- * and streams report theirs all the same. In a scope of weir_async_scope_begin_in the same holds for the domain's
- * streams and weir_sync_domain. Of streams that failed and were released inside of the scope the latest 64 are
- * reported. After a time-out the scope continues, and may be ended again.
+ * Ends a scope. Waits for all work queued so far, then returns the first failure since the scope began that no other
+ * scope and no weir_sync_devices has returned. Its text lists the others. weir_sync_devices does not return these
+ * again; it still returns failures from before the scope, and domains, engines and streams report theirs all the same.
+ * In a scope of weir_async_scope_begin_in the same holds for the domain's streams and weir_sync_domain. Of streams
+ * that failed and were released inside of the scope the latest 64 are reported. After a time-out the scope continues,
+ * and may be ended again.
+ *
+ * A scope's number only says since when failures count, and in which domain. So no number is refused, 0 is a scope's
+ * as well, and a scope that has ended may be ended again, for the failures since.
  *
  * Blocking: until done or timeout_ns have passed. Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION as of
  * weir_sync_devices; else a late error.

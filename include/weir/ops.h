@@ -465,7 +465,8 @@ typedef struct weir_convert_desc {
  * way back: (x - zero_point) scale, computed in f32, from s8, u8 or s32 to f32, bf16 or f16.
  *
  * scale and zero_point have one element (of rank 0 or 1), for the whole tensor, or as many as x has along the axis.
- * Rounding is to nearest, ties to even; a NaN becomes 0. A zero point beyond 2^24 is rounded to f32.
+ * Rounding is to nearest, ties to even; a NaN becomes 0. An s32 is computed in f32: zero points and sums beyond
+ * 2^24 are rounded to it.
  */
 typedef struct weir_quantize_desc {
   /** sizeof(weir_quantize_desc) of the caller's header. */
@@ -2155,9 +2156,9 @@ WEIR_API WEIR_NODISCARD weir_status weir_kernel_cache_get_info(weir_kernel_cache
  * Functions in the style of BLAS, for code that has arrays and a pool and wants nothing else. Each call says which
  * pool shares its work; NULL is the calling thread alone. The results do not depend on it. They use the best
  * instruction set of the processor up to the one that the environment variable WEIR_MAX_ISA names when the first
- * product is made: portable, neon, avx2, avx512, avx512_vnni or amx. The registers of AMX are given by the system to
- * a whole process, which costs it larger signal frames: weir asks for them only if the variable says amx, and uses
- * them too if the process has asked before (docs/kernels.md).
+ * product is made: portable, neon, avx2, avx_vnni, avx512, avx512_vnni or amx. The registers of AMX are given by the
+ * system to a whole process, which costs it larger signal frames: weir asks for them only if the variable says amx,
+ * and uses them too if the process has asked before (docs/kernels.md).
  */
 
 /** Shape of the offset in `co`. */

@@ -252,7 +252,7 @@ typedef uint32_t weir_variable_op;
  *
  * Blocking: never; with `initial` on a device until its value is there. Ownership: desc, names and the initial value
  * are copied. Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, desc, flags, another shape of `initial`, or
- * one in the memory of another engine); FAILED_PRECONDITION (`initial` of a variable on a device, where waiting may
+ * one in the memory of another device); FAILED_PRECONDITION (`initial` of a variable on a device, where waiting may
  * block a worker); OUT_OF_RANGE; RESOURCE_EXHAUSTED; errors of the device.
  */
 WEIR_API
@@ -267,11 +267,11 @@ weir_status weir_variable_create(weir_engine *engine,
 
 /**
  * Copies a variable's value into a tensor of the same shape, in the calling thread. The tensor is in the memory of the
- * variable's engine, or the host's.
+ * variable's device, or the host's.
  *
  * Blocking: while a node or another call holds an exclusive variable; in a worker of a pool it spins for a moment and
  * refuses. For a variable on a device: until the copy is done; inside of anything that weir has called it refuses.
- * Errors: INVALID_ARGUMENT (NULL, no variable, another shape, the memory of another engine); FAILED_PRECONDITION
+ * Errors: INVALID_ARGUMENT (NULL, no variable, another shape, the memory of another device); FAILED_PRECONDITION
  * (waiting here may block a worker); errors of the device.
  */
 WEIR_API WEIR_NODISCARD weir_status weir_variable_read(const weir_resource *variable, weir_tensor *tensor);
@@ -418,8 +418,8 @@ weir_status weir_table_insert(weir_resource *table,
 
 /**
  * Copies the row of each key to `out_rows` (`bytes` bytes, keys->count rows). A missing key gets `default_row` (one
- * row, NULL: zeros). `out_found` (may be NULL) receives the number of keys found, `out_flags` (may be NULL) 1 or 0 for
- * each key.
+ * row, NULL: zeros). `out_found` (may be NULL) receives the number of keys found. `out_flags` (may be NULL) receives 1
+ * or 0 for each key; `out_flags` has keys->count elements.
  *
  * Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes); RESOURCE_EXHAUSTED.
  */

@@ -2646,6 +2646,7 @@ typedef struct weir_conformance_line {
   int32_t reserved;
 } weir_conformance_line;
 typedef void (*weir_conformance_fn)(void *report_arg, const weir_conformance_line *line);
+typedef int (*weir_conformance_pool_fn)(weir_threadpool_vtable *out_vtable, void **out_ctx);
 weir_status weir_threadpool_conformance(const weir_threadpool_vtable *vtable,
                                         void *ctx,
                                         const weir_conformance_options *options,

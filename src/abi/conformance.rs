@@ -1,7 +1,13 @@
 //! The conformance checks: of a host's pool, of devices, and of a host's transport between ranks.
 //!
 //! Chapter: Conformance.
-use std::ffi::{c_char, c_void};
+use super::threadpool::weir_threadpool_vtable;
+use std::ffi::{c_char, c_int, c_void};
+
+/// A function of a module that gives a pool: fills both outputs and returns 0. Its name is weir_conformance_pool, or
+/// the one that the program weir_conformance is told.
+pub type weir_conformance_pool_fn =
+    Option<unsafe extern "C" fn(out_vtable: *mut weir_threadpool_vtable, out_ctx: *mut *mut c_void) -> c_int>;
 
 /// The verdict of weir_threadpool_conformance, weir_device_conformance and weir_comm_conformance on a clause.
 #[repr(C)]

@@ -38,7 +38,7 @@ pub type weir_infer_fn = Option<
 pub struct weir_host_kernel_desc {
     /// sizeof(weir_host_kernel_desc) of the caller's header.
     pub struct_size: usize,
-    /// Name for error texts and dumps, UTF-8; copied.
+    /// Name for error texts and dumps, UTF-8; copied. NULL = "host".
     pub name: *const std::ffi::c_char,
     /// The body. Either this or `compute_async` is given.
     pub compute: weir_compute_fn,
@@ -138,13 +138,13 @@ pub struct weir_kernel_options {
     /// Estimated run time of one call, in nanoseconds; 0 = the kernel's own estimate. It guides scheduling and never
     /// changes a result.
     pub cost_ns: u64,
-    /// Members of the descriptor of a built-in kernel that tensors hold in their place, by their names with blanks
-    /// between them: "begin end step". NULL or "" = none. For each of them there is one more input, behind the others
-    /// and in this order: as many numbers as the member has, s32 or s64 for integers and f32 for floats, of rank 1,
-    /// or 0 for one number. In the descriptor such a member is 0, or what may stand there until a call has read the
-    /// tensor. The call checks it as the creation would. Where shapes depend on such members, all dimensions of the
-    /// outputs are open, for nodes of graphs alone; where the tensors are constants compile knows them as well. For
-    /// engines of the processor, with these members:
+    /// Names of members of a built-in kernel's descriptor whose values are read from input tensors at each call instead
+    /// of from the descriptor, with blanks between them: "begin end step". NULL or "" = none. Each name adds one input
+    /// after the usual ones, in this order: as many numbers as the member has, s32 or s64 for integers and f32 for
+    /// floats, of rank 1, or 0 for one number. In the descriptor such a member is 0, or what may stand there until a
+    /// call has read the tensor. The call checks it as the creation would. Where shapes depend on such members, all
+    /// dimensions of the outputs are open, for nodes of graphs alone; where the tensors are constants compile knows
+    /// them as well. For engines of the processor, with these members:
     ///
     /// eltwise: alpha, beta. slice: begin, end, step. pad: before, after, value. reshape: dims. reduce: axes,
     /// num_axes of them. cumsum: axis. topk: k, axis. one_hot: depth. resize: sizes, scales. nms: most_boxes,

@@ -15,12 +15,12 @@ pub enum weir_compile_flags {
     /// The program keeps figures of every node (weir_program_get_node_stats): each run reads the clock twice for each
     /// node. Without it there is no cost.
     WEIR_COMPILE_STATISTICS = 2,
-    /// Devices do not evaluate branches and loops themselves. A branch or a loop (weir_graph_add_cond, _case, _while)
-    /// that contains only kernels of one accelerator's engine is work of that engine: its values stay there. Where the
-    /// device records and supports branches and loops it decides itself; then a cancel or the time limit of a run does
-    /// not end a loop before it ends by itself. With this flag, or where the device does not decide, the host reads
-    /// back only the predicate and issues the work that follows, without holding a thread, and a cancelled or late run
-    /// ends between two iterations. Results are the same; weir_program_report says for each node who decides, and why.
+    /// With this flag the host, not the device, decides each branch and iteration, so a cancelled run can end between
+    /// two iterations. A branch or a loop (weir_graph_add_cond, _case, _while) that contains only kernels of one
+    /// accelerator's engine is work of that engine: its values stay there. The host reads back only the predicate and
+    /// issues the work that follows, without holding a thread. Without the flag a device that records and supports
+    /// branches and loops decides itself; then a cancel or the time limit of a run does not end a loop before it ends
+    /// by itself. Results are the same; weir_program_report says for each node who decides, and why.
     WEIR_COMPILE_NO_DEVICE_CONTROL = 4,
     /// Devices are not offered regions. Without it, nodes on a plug-in's device that takes regions
     /// (WEIR_DEVICE_REGIONS) with no other node between them are offered to it together, also inside of branches and
@@ -74,8 +74,9 @@ pub struct weir_compile_options {
     /// another thread. A thread that waits for such a kernel runs it itself if the pool has not begun it for 50 ms,
     /// unless the pool has WEIR_THREADPOOL_OWN_THREADS_ONLY. The pool must take single tasks (schedule, or an
     /// ASYNCHRONOUS parallel_for), and should have as many threads as kernels may block at once. If it refuses one, the
-    /// kernel runs in the caller of a synchronous run that is no worker of a pool; else the node fails with
-    /// UNAVAILABLE. NULL = none: graphs with such kernels do not compile. The program keeps a reference.
+    /// kernel runs in the thread that came to it, or in the caller of a synchronous run: unless that is a worker of a
+    /// pool, or the pool has WEIR_THREADPOOL_OWN_THREADS_ONLY. Else the node fails with UNAVAILABLE. NULL = none: graphs
+    /// with such kernels do not compile. The program keeps a reference.
     pub blocking_threadpool: *mut weir_threadpool,
     /// The most lists of outputs for which the program keeps compiled parts, so that runs may ask for a part of its
     /// outputs (weir_run_options.outputs): 1 to 256, or 0 for no such runs. With it the program keeps the nodes of the
@@ -93,8 +94,8 @@ pub struct weir_compile_options {
     ///
     /// WEIR_RUN_NO_WAIT refuses it instead. A run that begins inside of a run of the same program is part of it and
     /// does not count; so are programs as nodes (weir_graph_add_program) and weir_kernel_context_run_program.
-    /// weir_program_run_many waits for one slot, and uses as many more as are free then. A host thread that completes a
-    /// kernel later is inside of nothing: it must not wait for a run of the program that its kernel is part of. A
+    /// weir_program_run_many waits for one slot, and uses as many more as are free then. weir cannot know that a thread
+    /// which calls weir_completion_done works for a run. Such a thread must not wait for a run of the same program. A
     /// kernel that waits, outside of a pool, for a stream on which a run of its own program waits for a slot is refused
     /// (FAILED_PRECONDITION).
     pub max_concurrent_runs: u32,
@@ -123,7 +124,8 @@ pub enum weir_run_flags {
     /// A run that fails still executes the nodes that do not depend on the failure; without it nothing more is begun.
     /// Nodes that depend on a failed node, directly or not, are left out; a loop with a failure inside ends. The first
     /// failure in the program's order is the run's. Outputs that depend on no failed node are written. Such a run takes
-    /// one thread, as if deterministic, and is refused in the same cases. A cancel or a deadline still ends it.
+    /// one thread, as if deterministic, and is refused in the same cases. A cancel or a deadline still ends it. A device
+    /// on which work of the run has failed does no more of it, and a region or a segment of a device is one node.
     WEIR_RUN_FINISH_INDEPENDENT = 2,
     /// A run that would have to wait for others (weir_compile_options.max_concurrent_runs) is refused at the call with
     /// RESOURCE_EXHAUSTED: in the calling thread while as many runs are active as the limit allows, on an asynchronous
@@ -142,10 +144,10 @@ pub struct weir_run_options {
     pub struct_size: usize,
     /// OR of weir_run_flags.
     pub flags: u64,
-    /// Time limit of the run, in nanoseconds from the call, including time in the stream's queue; 0 = none. When it
-    /// expires nothing more is begun: the run ends after the running kernels, with DEADLINE_EXCEEDED, and to them
-    /// weir_kernel_context_is_cancelled says 1. A run that had nothing left to begin, and that has told no kernel so,
-    /// succeeds. There is no timer: with a deadline the clock is read before each node.
+    /// Time limit of the run, not a point in time: nanoseconds from the call on, including time in the stream's queue;
+    /// 0 = none. When it expires nothing more is begun: the run ends after the running kernels, with DEADLINE_EXCEEDED,
+    /// and to them weir_kernel_context_is_cancelled says 1. A run that had nothing left to begin, and that has told no
+    /// kernel so, succeeds. There is no timer: with a deadline the clock is read before each node.
     pub deadline_ns: u64,
     /// The pool for this run, before the stream's and the engine's; NULL = those. A run that goes on after the call
     /// keeps a reference.

@@ -116,8 +116,8 @@ pub struct weir_memory {
     /// BUFFER: byte of the buffer that the tensor begins at.
     pub offset: usize,
     /// PINNED: an engine. Copies between the object and this engine's memory proceed by themselves, while copies of
-    /// other memory may be staged, or block the submitting thread. If its device pins no memory (`pinning` of
-    /// weir_memory_info is 0), or is the host, the memory is ordinary, so the same program works everywhere. It is
+    /// other memory may be staged, or block the submitting thread. Engines that cannot pin (`pinning` of
+    /// weir_memory_info is 0), and CPU engines, get ordinary memory; no error is returned. The memory is
     /// counted in weir_memory_info of this engine, under its limit, and returns to it; the object may outlive both.
     pub device: *mut weir_engine,
 }

@@ -3,7 +3,7 @@
 //! Chapter: Thread pool.
 use std::ffi::c_void;
 
-/// One closure of weir's: call it as fn(arg, i). It never unwinds, never blocks on another closure of weir's, and may
+/// One closure of weir's: call it as task(arg, i). It never unwinds, never blocks on another closure of weir's, and may
 /// call back into the pool it runs on.
 pub type weir_task_fn = Option<unsafe extern "C" fn(arg: *mut c_void, i: i32)>;
 
@@ -73,13 +73,13 @@ pub struct weir_threadpool_vtable {
     /// Required. Threads that can run tasks at once, not counting the caller of weir. May change between calls;
     /// values below 1 count as 1.
     pub num_threads: Option<unsafe extern "C" fn(ctx: *mut c_void) -> i32>,
-    /// Calls fn(arg, i) exactly once for each 0 <= i < n, on any threads, in any order, at once or one after the
+    /// Calls task(arg, i) exactly once for each 0 <= i < n, on any threads, in any order, at once or one after the
     /// other. Returns 0 when all have returned (with WEIR_THREADPOOL_ASYNCHRONOUS: when all are accepted), nonzero if
     /// none was and will be called.
     pub parallel_for:
         Option<unsafe extern "C" fn(ctx: *mut c_void, n: i32, task: weir_task_fn, arg: *mut c_void) -> i32>,
-    /// Calls fn(arg, 0) exactly once, on any thread, at any time, even before it returns. Returns 0, or nonzero if
-    /// it refuses: then fn is never called and weir does the work elsewhere.
+    /// Calls task(arg, 0) exactly once, on any thread, at any time, even before it returns. Returns 0, or nonzero if
+    /// it refuses: then task is never called and weir does the work elsewhere.
     pub schedule: Option<
         unsafe extern "C" fn(
             ctx: *mut c_void,

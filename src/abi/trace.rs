@@ -183,9 +183,9 @@ pub type weir_trace_region_fn = Option<unsafe extern "C" fn(ctx: *mut c_void, re
 /// Functions of a tracer of the host's, which are called while programs run (weir_trace_set_hooks). A member that is
 /// NULL is not called.
 ///
-/// They are called in the thread that does the work, from any thread, several at a time; weir holds no lock meanwhile,
-/// but that of the stream to which a run is issued that one device carries alone. Such a run is told of while it is
-/// issued, and its status is that of issuing.
+/// They are called in the thread that does the work, from any thread, several at a time. weir holds no lock then, with
+/// one exception: while a run that one device executes alone is submitted, the lock of its stream is held. Such a run
+/// is told of while it is submitted, and its status is that of submitting it.
 ///
 /// In each thread the pairs of stay, node and region lie in one another; those of run do not, since a run may end in
 /// another thread than it began in. They must not throw, longjmp or unwind, and of weir they may call marks, spans and

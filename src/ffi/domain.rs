@@ -14,7 +14,8 @@ use std::ffi::c_char;
 /// other: if another live domain has the name, this one's gets a number, as in "torch#2". weir_engine_attr_set_domain
 /// puts engines into a domain.
 ///
-/// Errors: INVALID_ARGUMENT (NULL, no such name); RESOURCE_EXHAUSTED (memory, or 16 million domains were made).
+/// Errors: INVALID_ARGUMENT (NULL, or a name that is not 1 to 24 of the allowed characters); RESOURCE_EXHAUSTED
+/// (memory, or 16 million domains were made).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_domain_create(name: *const c_char, out_domain: *mut *mut weir_domain) -> weir_status {

@@ -11,8 +11,8 @@ use crate::base::desc::MAX_RANK;
 use std::ffi::c_void;
 
 /// Sets the shape of an open output (WEIR_KERNEL_DYNAMIC), and returns its memory, aligned to 64, contents undefined:
-/// once for each such output, before compute returns. `dims` are the `rank` dimensions, which must agree with the
-/// declared ones; 0 is a legal dimension. From then on the output's view (weir_kernel_context_get_outputs) has address,
+/// once for each such output, before compute returns. `dims` has `rank` elements, which must agree with the declared
+/// dimensions; 0 is a legal dimension. From then on the output's view (weir_kernel_context_get_outputs) has address,
 /// size and shape. The kernel fails if an open output is not allocated, unless nothing in the graph uses it.
 ///
 /// The memory belongs to the program and is kept from run to run; it grows, with memory of the engine's, when a run

@@ -175,7 +175,8 @@ pub unsafe extern "C" fn weir_kernel_context_parallel_for(
     })
 }
 
-/// As weir_parallel_nd, on the pool and with the slots of this call.
+/// As weir_parallel_nd, on the pool and with the slots of this call. `extents` and `tile` have `rank` elements; `tile`
+/// may be NULL.
 ///
 /// Thread safety: any thread, during the call. Blocking: until all pieces have returned. Errors: OUT_OF_RANGE;
 /// CANCELLED if the run was cancelled; else the first nonzero status that fn returned.
@@ -245,8 +246,8 @@ pub unsafe extern "C" fn weir_kernel_context_fail(
 /// The handle is not an object: a second call for the same handle is refused and does nothing, even when the graph, the
 /// program and the kernel are long gone, unless 2^32 later calls have taken its place.
 ///
-/// Thread safety: any thread, once per call. Blocking: never; later nodes run on threads of the pool, or in the thread
-/// that waits for the run, and here only if the run's pool runs submitted work in the calling thread, or refuses it and
+/// Thread safety: any thread, once per call. Blocking: never. Later nodes normally run on threads of the pool or in the
+/// thread that waits. They run inside this call only if the run's pool runs tasks at once, or refuses them and
 /// the run is on an asynchronous stream. Ownership: done ends here. Errors: INVALID_ARGUMENT (NULL, no completion,
 /// status is no code, bad UTF-8); FAILED_PRECONDITION if the call was completed before.
 #[must_use]

@@ -28,7 +28,8 @@ use std::ffi::c_void;
 /// the work needs, it helps or refuses. Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION if weir has called the caller,
 /// or if waiting here would block a worker that the work needs; a late error (results are filled all the same, and the
 /// code is that of the first engine whose status is not WEIR_OK); OUT_OF_RANGE if capacity is too small (out_count is
-/// set, nothing was waited for); INVALID_ARGUMENT (results or out_count NULL where the other is not, struct_size).
+/// set, nothing was waited for; with capacity 0 `results` is not looked at); INVALID_ARGUMENT (out_count NULL although
+/// results or capacity is given, results NULL with a capacity, struct_size).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_sync_devices(
@@ -107,12 +108,15 @@ pub unsafe extern "C" fn weir_async_scope_begin(out_scope: *mut u64) -> weir_sta
     })
 }
 
-/// Ends a scope: waits for all work queued on any stream before this call, and returns the first failure since the
-/// scope began that neither another scope nor weir_sync_devices has returned, with the texts of the others.
-/// weir_sync_devices does not return these again; it still returns failures from before the scope, and domains, engines
-/// and streams report theirs all the same. In a scope of weir_async_scope_begin_in the same holds for the domain's
-/// streams and weir_sync_domain. Of streams that failed and were released inside of the scope the latest 64 are
-/// reported. After a time-out the scope continues, and may be ended again.
+/// Ends a scope. Waits for all work queued so far, then returns the first failure since the scope began that no other
+/// scope and no weir_sync_devices has returned. Its text lists the others. weir_sync_devices does not return these
+/// again; it still returns failures from before the scope, and domains, engines and streams report theirs all the same.
+/// In a scope of weir_async_scope_begin_in the same holds for the domain's streams and weir_sync_domain. Of streams
+/// that failed and were released inside of the scope the latest 64 are reported. After a time-out the scope continues,
+/// and may be ended again.
+///
+/// A scope's number only says since when failures count, and in which domain. So no number is refused, 0 is a scope's
+/// as well, and a scope that has ended may be ended again, for the failures since.
 ///
 /// Blocking: until done or timeout_ns have passed. Errors: DEADLINE_EXCEEDED; FAILED_PRECONDITION as of
 /// weir_sync_devices; else a late error.
@@ -125,13 +129,13 @@ pub extern "C" fn weir_async_scope_end(scope: u64, timeout_ns: u64) -> weir_stat
 }
 
 /// Measures `fn`, which queues work on `stream`: calls it `repetitions` times, each time on an idle stream, until the
-/// stream is idle again, and stores these times in nanoseconds. `stream` NULL = all streams of all engines. A time
-/// always includes the wait: if work that was queued meanwhile on another stream of the same domain is not done, the
-/// call fails. Use the median; the first times include cold caches and clocks.
+/// stream is idle again, and stores these times in nanoseconds: `out_times` has `repetitions` elements. `stream` NULL =
+/// all streams of all engines. A time always includes the wait: if work that was queued meanwhile on another stream of
+/// the same domain is not done, the call fails. Use the median; the first times include cold caches and clocks.
 ///
-/// Thread safety: any thread; other work on the stream counts. Blocking: until all is done. Ownership: the caller's
-/// array of `repetitions` numbers. Errors: INVALID_ARGUMENT (NULL, no repetitions); FAILED_PRECONDITION (another
-/// stream, or as of weir_sync_devices); the status that `fn` returned; a late error of the stream.
+/// Thread safety: any thread; other work on the stream counts. Blocking: until all is done. Errors: INVALID_ARGUMENT
+/// (NULL, no repetitions); FAILED_PRECONDITION (another stream, or as of weir_sync_devices); the status that `fn`
+/// returned; a late error of the stream.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_time_ns(

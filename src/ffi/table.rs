@@ -110,8 +110,8 @@ pub unsafe extern "C" fn weir_table_insert(
 }
 
 /// Copies the row of each key to `out_rows` (`bytes` bytes, keys->count rows). A missing key gets `default_row` (one
-/// row, NULL: zeros). `out_found` (may be NULL) receives the number of keys found, `out_flags` (may be NULL) 1 or 0 for
-/// each key.
+/// row, NULL: zeros). `out_found` (may be NULL) receives the number of keys found. `out_flags` (may be NULL) receives 1
+/// or 0 for each key; `out_flags` has keys->count elements.
 ///
 /// Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes); RESOURCE_EXHAUSTED.
 #[must_use]

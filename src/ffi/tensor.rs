@@ -108,7 +108,7 @@ fn check_same(engine: &Ref<Engine>, of_buffer: &Ref<Engine>) -> Result<()> {
     match std::ptr::eq(&raw const **engine, &raw const **of_buffer) {
         true => Ok(()),
         false => Err(Error::invalid(format!(
-            "from->buffer is of engine {}, and the tensor of {}",
+            "from->buffer is of another engine ({}) than the tensor ({})",
             of_buffer.label(),
             engine.label()
         ))),

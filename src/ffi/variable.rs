@@ -23,7 +23,7 @@ use std::ffi::c_char;
 ///
 /// Blocking: never; with `initial` on a device until its value is there. Ownership: desc, names and the initial value
 /// are copied. Errors: ALREADY_EXISTS; INVALID_ARGUMENT (NULL, a bad name, desc, flags, another shape of `initial`, or
-/// one in the memory of another engine); FAILED_PRECONDITION (`initial` of a variable on a device, where waiting may
+/// one in the memory of another device); FAILED_PRECONDITION (`initial` of a variable on a device, where waiting may
 /// block a worker); OUT_OF_RANGE; RESOURCE_EXHAUSTED; errors of the device.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -67,11 +67,11 @@ pub unsafe extern "C" fn weir_variable_create(
 }
 
 /// Copies a variable's value into a tensor of the same shape, in the calling thread. The tensor is in the memory of the
-/// variable's engine, or the host's.
+/// variable's device, or the host's.
 ///
 /// Blocking: while a node or another call holds an exclusive variable; in a worker of a pool it spins for a moment and
 /// refuses. For a variable on a device: until the copy is done; inside of anything that weir has called it refuses.
-/// Errors: INVALID_ARGUMENT (NULL, no variable, another shape, the memory of another engine); FAILED_PRECONDITION
+/// Errors: INVALID_ARGUMENT (NULL, no variable, another shape, the memory of another device); FAILED_PRECONDITION
 /// (waiting here may block a worker); errors of the device.
 #[must_use]
 #[unsafe(no_mangle)]

@@ -216,7 +216,7 @@ impl Graph {
 
     /// Sets the next iteration from which a loop's merge takes its later values.
     pub fn set_back_edge(&mut self, merge: NodeId, next: ValueId) -> Result<()> {
-        let index = self.index(merge, "merge")?;
+        let index = self.index(merge, "loop_merge")?;
         let (nodes, name) = (&self.contents.nodes, &self.contents.nodes[index].name);
         let value = self.resolve(next, &|| format!("node '{name}' back edge"))?;
         let NodeBody::Cyclic { op: LoopOp::Merge, inputs } = &nodes[index].body else {
@@ -429,7 +429,7 @@ fn check_index(what: &str, index: usize, all: usize) -> Result<()> {
     if index < all {
         return Ok(());
     }
-    Err(Error::out_of_range(format!("{what} is {index}, the graph has {all} {what}s")))
+    Err(Error::out_of_range(format!("index is {index}, the graph has {all} {what}s")))
 }
 
 fn check_name(name: &str) -> Result<()> {

@@ -283,8 +283,16 @@ impl Registry {
     /// A reference to the resource with this number.
     pub fn by_number(&self, number: u64) -> Result<Ref<Resource>> {
         let mut state = self.state.lock();
-        let found = state.slot(number).and_then(|slot| slot.resource.as_ref()?.upgrade());
-        found.ok_or_else(|| Error::new(Code::NotFound, format!("resource {number:#x} of {} was destroyed", self.label)))
+        if let Some(found) = state.slot(number).and_then(|slot| slot.resource.as_ref()?.upgrade()) {
+            return Ok(found);
+        }
+        Err(Error::new(
+            Code::NotFound,
+            match state.has_been(number) {
+                true => format!("resource {number:#x} of {} was destroyed", self.label),
+                false => format!("{} has never had a resource {number:#x}", self.label),
+            },
+        ))
     }
 
     /// Frees the number.
@@ -353,6 +361,14 @@ impl RegistryState {
     fn slot(&mut self, of: u64) -> Option<&mut NumberSlot> {
         let slot = self.slots.get_mut(of as u32 as usize)?;
         (slot.generation == (of >> 32) as u32).then_some(slot)
+    }
+
+    /// Whether a resource has had this number. Generation 0 does not exist, and a vacant slot's is for the next one.
+    fn has_been(&self, number: u64) -> bool {
+        let generation = (number >> 32) as u32;
+        self.slots.get(number as u32 as usize).is_some_and(|slot| {
+            (1..slot.generation).contains(&generation) || slot.generation == generation && slot.resource.is_some()
+        })
     }
 
     fn vacate(&mut self, of: u64) {

@@ -27,11 +27,12 @@ impl Default for ThreadPoolOptions {
     }
 }
 
+/// 0 stands for the default, and is the caller's to tell apart.
 pub fn checked_num_threads(what: &str, threads: i32) -> Result<usize> {
     usize::try_from(threads)
         .ok()
         .filter(|n| (1..=MAX_THREADS).contains(n))
-        .ok_or_else(|| Error::invalid(format!("{what} is {threads}, expected 1 to {MAX_THREADS}")))
+        .ok_or_else(|| Error::invalid(format!("{what} is {threads}, expected 0 to {MAX_THREADS}")))
 }
 
 pub fn checked_spin_ns(what: &str, spin_ns: u64) -> Result<u64> {
