@@ -32,8 +32,10 @@ extern "C" {
  * they run.
  *
  * A failure is final. A rank whose run fails, is cancelled, or takes longer than its limit tells all others; their
- * runs end with ABORTED and its text, and every later operation fails. Memory that the transport may still touch is
- * never given back. docs/ranks.md is the guide, and says what each transport can promise.
+ * runs end with ABORTED and its text. Every later operation fails with the status of that failure, be it a cancel or
+ * a deadline of an earlier run, and a text that says that the communicator is dead (weir_comm_info.dead). Its node is
+ * the one that began next. Memory that the transport may still touch is never given back. docs/ranks.md is the guide,
+ * and says what each transport can promise.
  */
 
 /** Size of a control message in bytes. */

@@ -18,11 +18,8 @@ pub(in crate::graph) struct Learned {
     /// The time from the beginning to the completion of each node that completes later, in nanoseconds: that of a
     /// device, for example. It belongs to the way to a run's end, and keeps no thread.
     elsewhere: Vec<AtomicU32>,
-    /// Of each node, whether it was dear when it was measured last, and whether it was cheap (`Seen`).
+    /// What measurements have said of each node (`Seen`).
     seen: Vec<AtomicU8>,
-    /// The nodes whose cost is unknown: it is neither a hint nor an estimate, and no run has come to them. Those of a
-    /// branch that is seldom taken may stay so for long.
-    new: Vec<AtomicBool>,
     /// Whether there are any; and whether a run has measured some since costs were weighed.
     pub has_new: AtomicBool,
     pub has_news: AtomicBool,
@@ -164,31 +161,35 @@ impl<'a> Factor<'a> {
     }
 }
 
-/// How often a node was dear when it was measured, and how often cheap: two credits of four bits. One that was both
-/// twice of late varies from run to run: there is no way to know what it will be the next time.
+/// What measurements have said of a node, in a byte.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
+    /// Its cost is unknown: it is neither a hint nor an estimate, and no run has come to the node. One of a branch that
+    /// is seldom taken may stay so for long.
+    is_new: bool,
+    /// How often it was dear when it was measured, and how often cheap: two credits. One that was both twice of late
+    /// varies from run to run, and there is no way to know what it will be the next time.
     dear: u8,
     cheap: u8,
 }
 
 impl Seen {
-    const ONCE: u8 = 4;
-    const MOST: u8 = 15;
+    const ONCE: u8 = 3;
+    const MOST: u8 = 7;
 
     fn of_bits(bits: u8) -> Seen {
-        Seen { dear: bits >> 4, cheap: bits & 15 }
+        Seen { is_new: bits >> 6 != 0, dear: bits >> 3 & Seen::MOST, cheap: bits & Seen::MOST }
     }
 
     fn bits(self) -> u8 {
-        self.dear << 4 | self.cheap
+        u8::from(self.is_new) << 6 | self.dear << 3 | self.cheap
     }
 
     fn after(self, is_dear: bool) -> Seen {
         let (up, down) = (|n: u8| (n + Seen::ONCE).min(Seen::MOST), |n: u8| n.saturating_sub(1));
         match is_dear {
-            true => Seen { dear: up(self.dear), cheap: down(self.cheap) },
-            false => Seen { dear: down(self.dear), cheap: up(self.cheap) },
+            true => Seen { dear: up(self.dear), cheap: down(self.cheap), ..self },
+            false => Seen { dear: down(self.dear), cheap: up(self.cheap), ..self },
         }
     }
 
@@ -202,13 +203,12 @@ impl Learned {
     pub fn new(plan: &Plan, costs: &[u32]) -> Learned {
         let zeroes = |n: usize| (0..n).map(|_| AtomicU32::new(0)).collect();
         let new = |(body, &ns): (&Body, &u32)| is_measured(body) && u64::from(ns) == PRIOR_NS;
-        let new: Vec<AtomicBool> = plan.bodies.iter().zip(costs).map(|node| AtomicBool::new(new(node))).collect();
-        let is_unknown = new.iter().any(|new| new.load(Relaxed));
+        let seen = |node| AtomicU8::new(Seen { is_new: new(node), ..Seen::default() }.bits());
+        let is_unknown = plan.bodies.iter().zip(costs).any(new);
         let learned = Learned {
             costs: costs.iter().map(|&ns| AtomicU32::new(ns)).collect(),
             elsewhere: zeroes(plan.calls.len()),
-            seen: costs.iter().map(|_| AtomicU8::new(0)).collect(),
-            new,
+            seen: plan.bodies.iter().zip(costs).map(seen).collect(),
             has_new: AtomicBool::new(is_unknown),
             has_news: AtomicBool::new(false),
             iterations: plan.loops.iter().map(|_| AtomicU32::new(ITERATIONS)).collect(),
@@ -245,9 +245,9 @@ impl Learned {
             self.weigh_once(plan, true, counts_elsewhere);
         }
         self.has_dear.store((0..plan.len()).any(|node| self.is_dear(plan, node)), Relaxed);
-        self.has_new.store(self.new.iter().any(|new| new.load(Relaxed)), Relaxed);
+        self.has_new.store((0..plan.len()).any(|node| self.is_new(node as u32)), Relaxed);
         self.has_news.store(false, Relaxed);
-        self.stretches.lay(plan, &self.costs, &self.new);
+        self.stretches.lay(plan, &self.costs, &|node| self.is_new(node));
         // ORDERING: Release pairs with the Acquire in `RunState::rank`. A thread that looks while another one weighs
         // has an order between the old one and the new one.
         self.weighed.fetch_add(1, Publish);
@@ -345,7 +345,7 @@ impl Learned {
 
     #[inline]
     pub fn is_new(&self, node: u32) -> bool {
-        self.new[node as usize].load(Relaxed)
+        Seen::of_bits(self.seen[node as usize].load(Relaxed)).is_new
     }
 
     /// A call took so long until it was complete. A smaller time counts at once, a larger one by half, as costs do: the
@@ -356,11 +356,16 @@ impl Learned {
         known.store(if ns > old && old > 0 { old + (ns - old) / 2 } else { ns }, Relaxed);
     }
 
+    fn is_known(&self, node: usize) {
+        let seen = Seen::of_bits(self.seen[node].load(Relaxed));
+        self.seen[node].store(Seen { is_new: false, ..seen }.bits(), Relaxed);
+    }
+
     /// Takes this cost of a node for known; whether it was unknown.
     pub fn comes_to_know(&self, node: u32) -> bool {
         let was_new = self.is_new(node);
         if was_new {
-            self.new[node as usize].store(false, Relaxed);
+            self.is_known(node as usize);
             self.has_news.store(true, Relaxed);
         }
         was_new
@@ -370,7 +375,7 @@ impl Learned {
     pub fn load_cost(&self, node: usize, ns: u32) {
         self.costs[node].store(ns, Relaxed);
         if u64::from(ns) != PRIOR_NS {
-            self.new[node].store(false, Relaxed);
+            self.is_known(node);
         }
     }
 
@@ -396,9 +401,9 @@ impl Learned {
 
     /// Copies have the cost and the iterations of the first of them.
     fn spread(&self, plan: &Plan) {
-        for ((cost, new), &origin) in self.costs.iter().zip(&self.new).zip(&plan.origins) {
+        for ((cost, seen), &origin) in self.costs.iter().zip(&self.seen).zip(&plan.origins) {
             cost.store(self.costs[origin as usize].load(Relaxed), Relaxed);
-            new.store(self.is_new(origin), Relaxed);
+            seen.store(self.seen[origin as usize].load(Relaxed), Relaxed);
         }
         for (looped, iterations) in plan.loops.iter().zip(&self.iterations).filter(|_| !plan.origins.is_empty()) {
             if let Body::Enter(index) = plan.bodies[plan.origin(looped.first) as usize] {
@@ -416,9 +421,6 @@ impl Learned {
     /// Bytes of the arrays above.
     pub fn bytes(&self) -> usize {
         let words = [&self.costs, &self.elsewhere, &self.iterations, &self.worth, &self.ranks];
-        words.iter().map(|list| list.capacity() * 4).sum::<usize>()
-            + self.new.capacity()
-            + self.seen.capacity()
-            + self.stretches.bytes()
+        words.iter().map(|list| list.capacity() * 4).sum::<usize>() + self.seen.capacity() + self.stretches.bytes()
     }
 }

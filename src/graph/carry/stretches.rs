@@ -8,7 +8,7 @@
 
 use crate::graph::plan::{Body, Plan};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// The time between two looks by the learned costs: a part of the program's, in nanoseconds from ten times the cost of
 /// a look to a hundred times.
@@ -52,23 +52,23 @@ impl Stretches {
     }
 
     /// By what the nodes cost, and which have an unknown cost.
-    pub fn lay(&self, plan: &Plan, costs: &[AtomicU32], new: &[AtomicBool]) {
+    pub fn lay(&self, plan: &Plan, costs: &[AtomicU32], is_new: &dyn Fn(u32) -> bool) {
         if !self.is_empty() {
             let all =
                 costs.iter().fold(0u32, |all, cost| all.saturating_add(cost.load(Relaxed)).saturating_add(WALK_NS));
             self.least_ns.store((all / PART).clamp(LEAST_NS, MOST_NS), Relaxed);
-            self.lay_part(plan, (costs, new), 0..plan.len() as u32);
+            self.lay_part(plan, (costs, is_new), 0..plan.len() as u32);
         }
     }
 
-    fn lay_part(&self, plan: &Plan, known: (&[AtomicU32], &[AtomicBool]), nodes: Range<u32>) {
+    fn lay_part(&self, plan: &Plan, known: (&[AtomicU32], &dyn Fn(u32) -> bool), nodes: Range<u32>) {
         let (mut begin, mut node, mut cost) = (nodes.start, nodes.start, 0u32);
         let least_ns = self.least_ns();
         let close = |begin: u32, end: u32, cost: u32| {
             self.at[begin as usize].store(u64::from(end) << 32 | u64::from(cost), Relaxed);
         };
         while node < nodes.end {
-            let is_new = known.1[node as usize].load(Relaxed);
+            let is_new = known.1(node);
             if is_new && begin < node {
                 close(begin, node, cost.max(least_ns));
                 (begin, cost) = (node, 0);
