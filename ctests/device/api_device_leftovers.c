@@ -174,8 +174,9 @@ static void test_looks(void) {
     CHECK_OK(weir_program_run(program, NULL, &x, 1, &y, 1, NULL));
     is_refusing = true;
     CHECK_EQ(weir_program_run(program, NULL, &x, 1, &y, 1, NULL), WEIR_UNAVAILABLE);
-    is_refusing = false;
+    /* Before anybody may look. */
     looks_left = 0;
+    is_refusing = false;
     CHECK_EQ(weir_engine_synchronize(engines[1], 0), WEIR_DEADLINE_EXCEEDED);
     EVENTUALLY(weir_engine_synchronize(engines[1], 0) == WEIR_OK);
     looks_left = -1;

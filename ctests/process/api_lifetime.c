@@ -299,6 +299,7 @@ static void test_given_up_by_own_work(void) {
             for (int what = 0; what < 3; what++) {
                 for (int later = 0; later < 2; later++) {
                     if (kind == 0 && later) continue; /* nobody would do it */
+                    if (what == 2 && !later) continue; /* such a run is over when the call returns */
                     atomic_store(&g.done, 0);
                     g.stream = make_stream(engine, later ? WEIR_STREAM_ASYNCHRONOUS : WEIR_STREAM_DEFAULT, NULL, NULL);
                     if (what == 0) CHECK_OK(weir_enqueue_task(g.stream, task_gives_up, &g, NULL));
