@@ -2269,8 +2269,8 @@ typedef struct weir_compile_options {
    * unless the pool has WEIR_THREADPOOL_OWN_THREADS_ONLY. The pool must take single tasks (schedule, or an
    * ASYNCHRONOUS parallel_for), and should have as many threads as kernels may block at once. If it refuses one, the
    * kernel runs in the thread that came to it, or in the caller of a synchronous run: unless that is a worker of a
-   * pool, or the pool has WEIR_THREADPOOL_OWN_THREADS_ONLY. Else the node fails with UNAVAILABLE. NULL = none: graphs
-   * with such kernels do not compile. The program keeps a reference.
+   * pool, or the pool has WEIR_THREADPOOL_OWN_THREADS_ONLY. Else the node fails with UNAVAILABLE. NULL = none:
+   * graphs with such kernels do not compile. The program keeps a reference.
    */
   weir_threadpool *blocking_threadpool;
   /**
@@ -2460,8 +2460,8 @@ typedef enum weir_run_flags {
    * A run that fails still executes the nodes that do not depend on the failure; without it nothing more is begun.
    * Nodes that depend on a failed node, directly or not, are left out; a loop with a failure inside ends. The first
    * failure in the program's order is the run's. Outputs that depend on no failed node are written. Such a run takes
-   * one thread, as if deterministic, and is refused in the same cases. A cancel or a deadline still ends it. A device
-   * on which work of the run has failed does no more of it, and a region or a segment of a device is one node.
+   * one thread, as if deterministic, and is refused in the same cases. A cancel or a deadline still ends it.
+   * A device on which work of the run has failed does no more of it; a region or a segment of a device is one node.
    */
   WEIR_RUN_FINISH_INDEPENDENT = 2,
   /**

@@ -75,8 +75,8 @@ pub struct weir_compile_options {
     /// unless the pool has WEIR_THREADPOOL_OWN_THREADS_ONLY. The pool must take single tasks (schedule, or an
     /// ASYNCHRONOUS parallel_for), and should have as many threads as kernels may block at once. If it refuses one, the
     /// kernel runs in the thread that came to it, or in the caller of a synchronous run: unless that is a worker of a
-    /// pool, or the pool has WEIR_THREADPOOL_OWN_THREADS_ONLY. Else the node fails with UNAVAILABLE. NULL = none: graphs
-    /// with such kernels do not compile. The program keeps a reference.
+    /// pool, or the pool has WEIR_THREADPOOL_OWN_THREADS_ONLY. Else the node fails with UNAVAILABLE. NULL = none:
+    /// graphs with such kernels do not compile. The program keeps a reference.
     pub blocking_threadpool: *mut weir_threadpool,
     /// The most lists of outputs for which the program keeps compiled parts, so that runs may ask for a part of its
     /// outputs (weir_run_options.outputs): 1 to 256, or 0 for no such runs. With it the program keeps the nodes of the
@@ -124,8 +124,8 @@ pub enum weir_run_flags {
     /// A run that fails still executes the nodes that do not depend on the failure; without it nothing more is begun.
     /// Nodes that depend on a failed node, directly or not, are left out; a loop with a failure inside ends. The first
     /// failure in the program's order is the run's. Outputs that depend on no failed node are written. Such a run takes
-    /// one thread, as if deterministic, and is refused in the same cases. A cancel or a deadline still ends it. A device
-    /// on which work of the run has failed does no more of it, and a region or a segment of a device is one node.
+    /// one thread, as if deterministic, and is refused in the same cases. A cancel or a deadline still ends it.
+    /// A device on which work of the run has failed does no more of it; a region or a segment of a device is one node.
     WEIR_RUN_FINISH_INDEPENDENT = 2,
     /// A run that would have to wait for others (weir_compile_options.max_concurrent_runs) is refused at the call with
     /// RESOURCE_EXHAUSTED: in the calling thread while as many runs are active as the limit allows, on an asynchronous

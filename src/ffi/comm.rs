@@ -86,8 +86,8 @@ pub unsafe extern "C" fn weir_comm_create(
 /// is used in one thread at a time, or several ranks in one. Reductions are in rank order, and a send waits for its
 /// receive. weir_comm_split and weir_comm_recover of such a rank wait for all others, so these need a thread each.
 ///
-/// `out_comms` has `size` elements, for the communicators in rank order. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (size is not 1 to
-/// 4096).
+/// `out_comms` has `size` elements, for the communicators in rank order. Errors: INVALID_ARGUMENT; OUT_OF_RANGE (size
+/// is not 1 to 4096).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_comm_create_local(

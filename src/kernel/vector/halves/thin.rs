@@ -5,7 +5,8 @@
 //! Panels are read once for some rows, whose sums stay in registers: elements are converted while others are
 //! multiplied.
 //!
-//! Determinism: the chain of an element in a K block is that of a tile; storing a sum between two links changes nothing.
+//! Determinism: the chain of an element in a K block is that of a tile. A sum that is stored between two links is the
+//! same.
 
 use crate::kernel::vector::convert::Stored;
 use crate::kernel::vector::isa::{Isa, SimdLevel};
