@@ -225,7 +225,7 @@ fn check(stream: &Stream, kernel: &BoundKernel, inputs: &[&Tensor], outputs: &[&
     let place = |tensor: &Tensor| TensorRange::host(tensor.data(), tensor.bytes());
     let to_read = |i: usize| if may_share(i) { TensorRange::NOWHERE } else { place(inputs[i]) };
     check_apart(inputs.len(), to_read, outputs.len(), |o| place(outputs[o]))?;
-    // What a kernel of the host's may do with memory that is shared in part is the host's to know.
+    // Kernels of the host's may know what to do with memory that is shared in part.
     if in_place && kernel.is_builtin() {
         check_whole(inputs.len(), |i| place(inputs[i]), outputs.len(), |o| place(outputs[o]))?;
     }

@@ -18,7 +18,7 @@ pub(in crate::graph) struct Learned {
     /// The time from the beginning to the completion of each node that completes later, in nanoseconds: that of a
     /// device, for example. It belongs to the way to a run's end, and keeps no thread.
     elsewhere: Vec<AtomicU32>,
-    /// What measurements have said of each node (`Seen`).
+    /// The measurements of each node so far, in a byte (`CostHistory`).
     seen: Vec<AtomicU8>,
     /// Whether there are any; and whether a run has measured some since costs were weighed.
     pub has_new: AtomicBool,
@@ -161,9 +161,9 @@ impl<'a> Factor<'a> {
     }
 }
 
-/// What measurements have said of a node, in a byte.
+/// The measurements of a node so far.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct CostHistory {
     /// Its cost is unknown: it is neither a hint nor an estimate, and no run has come to the node. One of a branch that
     /// is seldom taken may stay so for long.
     is_new: bool,
@@ -173,28 +173,28 @@ struct Seen {
     cheap: u8,
 }
 
-impl Seen {
+impl CostHistory {
     const ONCE: u8 = 3;
     const MOST: u8 = 7;
 
-    fn of_bits(bits: u8) -> Seen {
-        Seen { is_new: bits >> 6 != 0, dear: bits >> 3 & Seen::MOST, cheap: bits & Seen::MOST }
+    fn of_bits(bits: u8) -> CostHistory {
+        CostHistory { is_new: bits >> 6 != 0, dear: bits >> 3 & CostHistory::MOST, cheap: bits & CostHistory::MOST }
     }
 
     fn bits(self) -> u8 {
         u8::from(self.is_new) << 6 | self.dear << 3 | self.cheap
     }
 
-    fn after(self, is_dear: bool) -> Seen {
-        let (up, down) = (|n: u8| (n + Seen::ONCE).min(Seen::MOST), |n: u8| n.saturating_sub(1));
+    fn after(self, is_dear: bool) -> CostHistory {
+        let (up, down) = (|n: u8| (n + CostHistory::ONCE).min(CostHistory::MOST), |n: u8| n.saturating_sub(1));
         match is_dear {
-            true => Seen { dear: up(self.dear), cheap: down(self.cheap), ..self },
-            false => Seen { dear: down(self.dear), cheap: up(self.cheap), ..self },
+            true => CostHistory { dear: up(self.dear), cheap: down(self.cheap), ..self },
+            false => CostHistory { dear: down(self.dear), cheap: up(self.cheap), ..self },
         }
     }
 
     fn varies(self) -> bool {
-        self.dear.min(self.cheap) > Seen::ONCE
+        self.dear.min(self.cheap) > CostHistory::ONCE
     }
 }
 
@@ -203,7 +203,7 @@ impl Learned {
     pub fn new(plan: &Plan, costs: &[u32]) -> Learned {
         let zeroes = |n: usize| (0..n).map(|_| AtomicU32::new(0)).collect();
         let new = |(body, &ns): (&Body, &u32)| is_measured(body) && u64::from(ns) == PRIOR_NS;
-        let seen = |node| AtomicU8::new(Seen { is_new: new(node), ..Seen::default() }.bits());
+        let seen = |node| AtomicU8::new(CostHistory { is_new: new(node), ..CostHistory::default() }.bits());
         let is_unknown = plan.bodies.iter().zip(costs).any(new);
         let learned = Learned {
             costs: costs.iter().map(|&ns| AtomicU32::new(ns)).collect(),
@@ -333,7 +333,7 @@ impl Learned {
     /// A node was measured: whether it is dear in some runs and cheap in others.
     pub fn varies(&self, plan: &Plan, node: u32, ns: u32) -> bool {
         let seen = &self.seen[node as usize];
-        let now = Seen::of_bits(seen.load(Relaxed)).after(ns >= dear_ns(plan));
+        let now = CostHistory::of_bits(seen.load(Relaxed)).after(ns >= dear_ns(plan));
         seen.store(now.bits(), Relaxed);
         now.varies()
     }
@@ -345,7 +345,7 @@ impl Learned {
 
     #[inline]
     pub fn is_new(&self, node: u32) -> bool {
-        Seen::of_bits(self.seen[node as usize].load(Relaxed)).is_new
+        CostHistory::of_bits(self.seen[node as usize].load(Relaxed)).is_new
     }
 
     /// A call took so long until it was complete. A smaller time counts at once, a larger one by half, as costs do: the
@@ -357,8 +357,8 @@ impl Learned {
     }
 
     fn is_known(&self, node: usize) {
-        let seen = Seen::of_bits(self.seen[node].load(Relaxed));
-        self.seen[node].store(Seen { is_new: false, ..seen }.bits(), Relaxed);
+        let seen = CostHistory::of_bits(self.seen[node].load(Relaxed));
+        self.seen[node].store(CostHistory { is_new: false, ..seen }.bits(), Relaxed);
     }
 
     /// Takes this cost of a node for known; whether it was unknown.

@@ -23,7 +23,7 @@ pub enum SimdLevel {
     Avx512,
 }
 
-/// What loops may use.
+/// The instructions that loops may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Isa {
     pub level: SimdLevel,
@@ -66,7 +66,7 @@ impl Isa {
         Isa { level, avx_vnni: false, avx512_vnni: false, amx: false }
     }
 
-    /// What the processor has and the process may use; constant.
+    /// The instructions that the processor has and the process may use; constant.
     pub fn detected() -> Isa {
         static DETECTED: OnceLock<Isa> = OnceLock::new();
         *DETECTED.get_or_init(Isa::detect)
