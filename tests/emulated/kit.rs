@@ -126,7 +126,7 @@ impl Device {
 
     /// All that was submitted to the stream is done.
     pub fn finish(&self, stream: &dyn DeviceStream) -> Result<()> {
-        let event = self.event();
+        let event = self.device.event(true)?;
         stream.record(&event)?;
         assert!(event.synchronize(Deadline::after(20_000_000_000))?, "20 seconds were not enough");
         Ok(())
