@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * The emulated device as a user's tests meet it: engine, streams, events, copies, kernels, the wait for everything,
- * faults, orders by a seed, and what the checker finds.
+ * faults, orders by a seed, what the checker finds, and kernels with many arguments.
  */
 
 #include <time.h>
@@ -282,6 +282,57 @@ static void test_time(void) {
     free_rig(r);
 }
 
+/* Kernels with many arguments, whose later runs allocate nothing: one of some does, as the device's thread may still
+ * hold what a run needs when the next one begins. */
+static void test_many_arguments(void) {
+    enum { PARTS = 20 };
+    weir_engine *cpu = make_engine(NULL), *engine = make_emulated(1, (weir_emulation){0});
+    weir_kernel *relu = NULL, *concat = NULL;
+    const weir_tensor_desc one = vector_desc(LEN), all = vector_desc(PARTS * LEN);
+    const weir_concat_desc joined = {.struct_size = sizeof joined, .num_inputs = PARTS, .axis = 0};
+    CHECK_OK(weir_kernel_create_eltwise(engine, ELTWISE(RELU), NULL, &relu));
+    CHECK_OK(weir_kernel_create_concat(engine, &joined, NULL, &concat));
+    weir_graph *graph = make_graph("many");
+    weir_value parts[PARTS], end;
+    for (int i = 0; i < PARTS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "part %d", i);
+        CHECK_OK(weir_graph_add_input(graph, name, &one, &parts[i]));
+        snprintf(name, sizeof name, "relu %d", i);
+        if (i % 2 == 0) CHECK_OK(weir_graph_add_kernel(graph, name, relu, &parts[i], 1, &parts[i], 1, NULL));
+    }
+    CHECK_OK(weir_graph_add_kernel(graph, "joined", concat, parts, PARTS, &end, 1, NULL));
+    CHECK_OK(weir_graph_add_output(graph, "end", end));
+    weir_engine *engines[] = {cpu, engine};
+    weir_tensor *in[PARTS], *out = make_tensor(cpu, all);
+    for (int i = 0; i < PARTS; i++) fill(in[i] = make_tensor(cpu, one), i);
+    for (int way = 0; way < 2; way++) {
+        const weir_compile_options options = {.struct_size = sizeof options,
+                                              .segments = way == 0 ? WEIR_SEGMENTS_NEVER : WEIR_SEGMENTS_ALWAYS};
+        weir_program *program = NULL;
+        CHECK_OK(weir_graph_compile(graph, engines, 2, &options, &program));
+        uint64_t allocations = 1;
+        for (int run = 0; run < 20 && allocations > 0; run++) {
+            const uint64_t before = runtime_info().allocations;
+            CHECK_OK(weir_program_run(program, NULL, in, PARTS, &out, 1, NULL));
+            allocations = runtime_info().allocations - before;
+            for (int i = 0; i < PARTS * LEN; i++) {
+                const float x = floats(in[i / LEN])[i % LEN];
+                CHECK_EQ(floats(out)[i], i / LEN % 2 == 0 && x < 0 ? 0 : x);
+            }
+        }
+        CHECK_EQ(allocations, 0);
+        weir_program_release(program);
+    }
+    for (int i = 0; i < PARTS; i++) weir_tensor_release(in[i]);
+    weir_tensor_release(out);
+    weir_graph_destroy(graph);
+    weir_kernel_release(relu);
+    weir_kernel_release(concat);
+    weir_engine_release(engine);
+    weir_engine_release(cpu);
+}
+
 int main(void) {
     CHECK_OK(weir_emulated_register());
     const weir_runtime_info before = runtime_info();
@@ -296,6 +347,7 @@ int main(void) {
     test_orders();
     test_missing_wait();
     test_time();
+    test_many_arguments();
     check_released(&before);
     return 0;
 }

@@ -59,19 +59,31 @@ pub(in crate::graph) struct Segment {
     pub after: Option<Vec<Vec<usize>>>,
     /// The pieces that use tensors of the runs' own, each with its first step.
     pub own: Vec<(usize, usize)>,
-    pub me: Weak<Segment>,
+    pub rests: Vec<[Arc<Onward>; 2]>,
 }
 
-/// The rest of a segment behind a branch or a loop that the host drives.
-struct Onward {
-    segment: Arc<Segment>,
+/// The rest of a segment behind a branch or a loop that the host drives. The segment has those of all its pieces from
+/// the beginning, so that runs make none.
+pub(in crate::graph) struct Onward {
+    segment: Weak<Segment>,
     from: usize,
     is_replay: bool,
 }
 
+impl Onward {
+    /// Behind each piece, for runs that issue pieces and for those that submit recordings, if the host may drive one.
+    pub fn of_pieces(segment: &Weak<Segment>, issues: &[Issue]) -> Vec<[Arc<Onward>; 2]> {
+        let last = issues.iter().rposition(|issue| issue.control.is_some()).map_or(0, |last| last + 1);
+        let behind = 1..issues.len().min(last + 1);
+        let rest = |from, is_replay| Arc::new(Onward { segment: Weak::clone(segment), from, is_replay });
+        behind.map(|from| [false, true].map(|is_replay| rest(from, is_replay))).collect()
+    }
+}
+
 impl Rest for Onward {
     fn go_on(self: Arc<Self>, context: &KernelContext<'_>, _outputs: Outputs<'_>, done: Completion) -> Result<()> {
-        let segment = &self.segment;
+        // Its node's program is running.
+        let segment = self.segment.upgrade().ok_or_else(|| Error::internal("a segment that is gone"))?;
         let frame = frame_of(context)?;
         let gone = match self.is_replay {
             true => segment.go_in_line(&frame, self.from, context, done),
@@ -119,7 +131,7 @@ pub(in crate::graph) fn own(copies: usize, issues: &[Issue]) -> Vec<(usize, usiz
 impl Segment {
     /// A piece that is a node by itself and completes later.
     pub fn alone(issue: Issue) -> Arc<Segment> {
-        Arc::new_cyclic(|me| Segment {
+        Arc::new(Segment {
             frames: Arc::clone(&issue.frames),
             engine: issue.engine,
             label: Arc::clone(&issue.label),
@@ -132,7 +144,7 @@ impl Segment {
             copies: Vec::new(),
             after: None,
             own: Vec::new(),
-            me: me.clone(),
+            rests: Vec::new(),
             issues: vec![issue],
         })
     }
@@ -161,8 +173,8 @@ impl Segment {
 
     /// The pieces from one on, if there are any.
     fn rest(&self, from: usize, is_replay: bool) -> Option<Arc<dyn Rest>> {
-        let segment = self.me.upgrade().filter(|_| from < self.issues.len())?;
-        Some(Arc::new(Onward { segment, from, is_replay }))
+        let rest = self.rests.get(from - 1)?;
+        Some(Arc::clone(&rest[usize::from(is_replay)]) as Arc<dyn Rest>)
     }
 
     /// All of it, as one recording; or driven by the host, also where the device refuses to record it only now.

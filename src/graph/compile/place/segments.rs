@@ -12,7 +12,7 @@ use crate::graph::carry::device::device_frame::{Before, ValuePlace};
 use crate::graph::carry::device::kernels::Issue;
 use crate::graph::carry::device::part;
 use crate::graph::carry::device::pick::Verdict;
-use crate::graph::carry::device::segment::{self, CopyIn, Segment};
+use crate::graph::carry::device::segment::{self, CopyIn, Onward, Segment};
 use crate::graph::plan::streams::{self, DevicePiece};
 use crate::kernel::Kernel;
 use std::collections::{BTreeSet, HashMap};
@@ -225,6 +225,7 @@ impl Placer {
             let steps = edges.map(|edges| segment::steps(edges, &copies, &issues));
             let own = segment::own(copies.len(), &issues);
             let node = Arc::new_cyclic(|me| Segment {
+                rests: Onward::of_pieces(me, &issues),
                 frames: Arc::clone(&self.frames),
                 engine: on.engine,
                 label: self.label(on.engine),
@@ -238,7 +239,6 @@ impl Placer {
                 copies,
                 after: steps,
                 own,
-                me: me.clone(),
             });
             self.made.pieces.push(part::PieceNode::Segment(Arc::clone(&node)));
             let mut node = self.node(&name, node, inputs, num_outputs)?;

@@ -1,5 +1,6 @@
 //! The AVX2 micro-kernels: bytes are widened to sixteen bits, and a cell has two of them.
 
+use super::avx2_registers::{self, COLUMNS, CellStep};
 use super::finish::{self, Rule, Stash};
 use super::micro::{MicroKernelSet, loops, nothing};
 use super::panel::{self, CellFormat, PackSource, PairCell};
@@ -14,7 +15,6 @@ loops!(
     PairCell
 );
 
-const COLUMNS: usize = 16;
 static TILES: [Tile; 6] = [tile::<1>, tile::<2>, tile::<3>, tile::<4>, tile::<5>, tile::<6>];
 const THIN: Option<thin::ThinKernels> =
     Some(thin::ThinKernels { columns: <Avx2Registers as thin::ThinLanes>::COLUMNS, run: run_thin });
@@ -52,41 +52,20 @@ unsafe fn run_dots(piece: &Int8Piece<'_>, streams: Range<usize>) {
 /// As the portable one, on a processor with AVX2.
 #[target_feature(enable = "avx2")]
 unsafe fn tile<const ROWS: usize>(groups: usize, a: CellRows, b: Panel, terms: Option<Terms>, out: TileOutput) {
-    let mut sums = [[_mm256_setzero_si256(); 2]; ROWS];
-    // SAFETY: as demanded of the caller.
-    unsafe {
-        if let Some(terms) = terms {
-            let columns = terms.columns.cast::<__m256i>();
-            let columns = [_mm256_loadu_si256(columns), _mm256_loadu_si256(columns.add(1))];
-            for (row, sums) in sums.iter_mut().enumerate() {
-                let row = _mm256_set1_epi32(*terms.rows.add(row));
-                *sums = columns.map(|column| _mm256_add_epi32(row, column));
-            }
-        }
-        for group in 0..groups {
-            _mm_prefetch::<_MM_HINT_T1>(b.next.wrapping_add(group * b.step).cast());
-            let b = b.data.add(group * COLUMNS).cast::<__m256i>();
-            let b = [_mm256_loadu_si256(b), _mm256_loadu_si256(b.add(1))];
-            for (row, sums) in sums.iter_mut().enumerate() {
-                let cell = a.data.add(row * a.stride).cast::<i32>().add(group).read_unaligned();
-                let cell = _mm256_set1_epi32(cell);
-                for (sum, b) in sums.iter_mut().zip(b) {
-                    *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(cell, b));
-                }
-            }
-        }
-        for (row, sums) in sums.into_iter().enumerate() {
-            for (half, sum) in sums.into_iter().enumerate() {
-                let at = out.data.add(row * out.stride).cast::<__m256i>().add(half);
-                let before = if out.adds { _mm256_loadu_si256(at) } else { _mm256_setzero_si256() };
-                _mm256_storeu_si256(at, _mm256_add_epi32(sum, before));
-            }
-        }
-    }
+    // SAFETY: passed on.
+    unsafe { avx2_registers::tile::<Avx2Registers, ROWS>(groups, a, b, terms, out) }
 }
 
 /// The registers of the algorithms for few rows or columns.
 struct Avx2Registers;
+
+impl CellStep for Avx2Registers {
+    #[inline(always)]
+    unsafe fn add(sums: __m256i, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: the processor has AVX2.
+        unsafe { _mm256_add_epi32(sums, _mm256_madd_epi16(a, b)) }
+    }
+}
 
 impl thin::ThinLanes for Avx2Registers {
     type Register = __m256i;
@@ -118,7 +97,7 @@ impl thin::ThinLanes for Avx2Registers {
     #[inline(always)]
     unsafe fn step(sum: __m256i, cell: i32, b: __m256i) -> __m256i {
         // SAFETY: the processor has AVX2.
-        unsafe { _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_set1_epi32(cell), b)) }
+        unsafe { <Self as CellStep>::add(sum, _mm256_set1_epi32(cell), b) }
     }
 
     #[inline(always)]
@@ -186,27 +165,18 @@ impl dots::DotLanes for Avx2Registers {
     #[inline(always)]
     unsafe fn step<const SIGNED: bool>(sum: __m256i, held: __m256i, stream: __m256i) -> __m256i {
         // SAFETY: the processor has AVX2.
-        unsafe { _mm256_add_epi32(sum, _mm256_madd_epi16(held, stream)) }
+        unsafe { <Self as CellStep>::add(sum, held, stream) }
     }
 
     #[inline(always)]
-    unsafe fn four([a, b, c, d]: [__m256i; 4]) -> __m256i {
+    unsafe fn four(registers: [__m256i; 4]) -> __m256i {
         // SAFETY: the processor has AVX2.
-        unsafe {
-            let ab = _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
-            let cd = _mm256_add_epi32(_mm256_unpacklo_epi32(c, d), _mm256_unpackhi_epi32(c, d));
-            _mm256_add_epi32(_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd))
-        }
+        unsafe { avx2_registers::four(registers) }
     }
 
     #[inline(always)]
     unsafe fn add_up(fours: &[__m256i], out: *mut i32) {
         // SAFETY: as demanded of the caller.
-        unsafe {
-            let (a, b) = (fours[0], fours[1]);
-            let sums =
-                _mm256_add_epi32(_mm256_permute2x128_si256::<0x20>(a, b), _mm256_permute2x128_si256::<0x31>(a, b));
-            _mm256_storeu_si256(out.cast(), sums);
-        }
+        unsafe { avx2_registers::add_up(fours, out) }
     }
 }

@@ -2,7 +2,7 @@
 //! cells of four bytes, in three instructions for four of the others. Operands quantized for processors without VNNI
 //! are such: seven bits of A, or of B (`Product::is_low`).
 
-use super::avx_quads::{self, COLUMNS, QuadStep};
+use super::avx2_registers::{self, COLUMNS, CellStep};
 use super::finish::{self, Rule, Stash};
 use super::micro::{MicroKernelSet, loops, nothing};
 use super::panel::{self, CellFormat, PackSource, Quad};
@@ -36,12 +36,12 @@ unsafe fn pack_b(source: &PackSource, groups: usize, lanes: usize, panels: *mut 
 #[target_feature(enable = "avx2")]
 unsafe fn tile<const ROWS: usize>(groups: usize, a: CellRows, b: Panel, terms: Option<Terms>, out: TileOutput) {
     // SAFETY: passed on.
-    unsafe { avx_quads::tile::<LowStep, ROWS>(groups, a, b, terms, out) }
+    unsafe { avx2_registers::tile::<LowStep, ROWS>(groups, a, b, terms, out) }
 }
 
 struct LowStep;
 
-impl QuadStep for LowStep {
+impl CellStep for LowStep {
     #[inline(always)]
     unsafe fn add(sums: __m256i, a: __m256i, b: __m256i) -> __m256i {
         // SAFETY: the processor has AVX2.

@@ -1,6 +1,6 @@
 //! The AVX-VNNI micro-kernels: int8 dot products in AVX2's registers, for processors without AVX-512.
 
-use super::avx_quads::{self, COLUMNS, QuadStep};
+use super::avx2_registers::{self, COLUMNS, CellStep};
 use super::finish::{self, Rule, Stash};
 use super::micro::{MicroKernelSet, loops, nothing};
 use super::panel::{self, CellFormat, PackSource, Quad};
@@ -50,13 +50,13 @@ unsafe fn run_dots(piece: &Int8Piece<'_>, streams: Range<usize>) {
 #[target_feature(enable = "avx2,avxvnni")]
 unsafe fn tile<const ROWS: usize>(groups: usize, a: CellRows, b: Panel, terms: Option<Terms>, out: TileOutput) {
     // SAFETY: passed on.
-    unsafe { avx_quads::tile::<AvxVnniRegisters, ROWS>(groups, a, b, terms, out) }
+    unsafe { avx2_registers::tile::<AvxVnniRegisters, ROWS>(groups, a, b, terms, out) }
 }
 
 /// Registers of 32 bytes, or of eight sums.
 struct AvxVnniRegisters;
 
-impl QuadStep for AvxVnniRegisters {
+impl CellStep for AvxVnniRegisters {
     #[inline(always)]
     unsafe fn add(sums: __m256i, a: __m256i, b: __m256i) -> __m256i {
         // SAFETY: the processor has AVX-VNNI.
@@ -170,23 +170,14 @@ impl dots::DotLanes for AvxVnniRegisters {
     }
 
     #[inline(always)]
-    unsafe fn four([a, b, c, d]: [__m256i; 4]) -> __m256i {
+    unsafe fn four(registers: [__m256i; 4]) -> __m256i {
         // SAFETY: the processor has AVX2.
-        unsafe {
-            let ab = _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
-            let cd = _mm256_add_epi32(_mm256_unpacklo_epi32(c, d), _mm256_unpackhi_epi32(c, d));
-            _mm256_add_epi32(_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd))
-        }
+        unsafe { avx2_registers::four(registers) }
     }
 
     #[inline(always)]
     unsafe fn add_up(fours: &[__m256i], out: *mut i32) {
         // SAFETY: as demanded of the caller.
-        unsafe {
-            let (a, b) = (fours[0], fours[1]);
-            let sums =
-                _mm256_add_epi32(_mm256_permute2x128_si256::<0x20>(a, b), _mm256_permute2x128_si256::<0x31>(a, b));
-            _mm256_storeu_si256(out.cast(), sums);
-        }
+        unsafe { avx2_registers::add_up(fours, out) }
     }
 }

@@ -22,7 +22,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx2_low;
 #[cfg(target_arch = "x86_64")]
-mod avx_quads;
+mod avx2_registers;
 #[cfg(target_arch = "x86_64")]
 mod avx_vnni;
 mod blocks;

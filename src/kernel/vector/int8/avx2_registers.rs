@@ -1,4 +1,4 @@
-//! Tiles in AVX2's registers whose cells are four bytes (`avx2_low`, `avx_vnni`).
+//! What the micro-kernels in AVX2's registers share: tiles (`avx2`, `avx2_low`, `avx_vnni`), and sums of dot products.
 
 use super::tile::{CellRows, Panel, Terms, TileOutput};
 use std::arch::x86_64::*;
@@ -6,8 +6,8 @@ use std::arch::x86_64::*;
 pub const COLUMNS: usize = 16;
 
 /// How the products of cells are added.
-pub trait QuadStep {
-    /// Adds to each sum the products of four unsigned bytes with four signed ones.
+pub trait CellStep {
+    /// Adds to each sum the products of the numbers of two cells.
     ///
     /// # Safety
     /// The processor has the instructions.
@@ -17,7 +17,7 @@ pub trait QuadStep {
 /// # Safety
 /// As the portable one, on a processor with AVX2 and the instructions of the step.
 #[inline(always)]
-pub unsafe fn tile<S: QuadStep, const ROWS: usize>(
+pub unsafe fn tile<S: CellStep, const ROWS: usize>(
     groups: usize,
     a: CellRows,
     b: Panel,
@@ -52,5 +52,33 @@ pub unsafe fn tile<S: QuadStep, const ROWS: usize>(
                 _mm256_storeu_si256(at, _mm256_add_epi32(sum, before));
             }
         }
+    }
+}
+
+/// The sums of four registers' halves: those of the first halves, then of the second ones.
+///
+/// # Safety
+/// The processor has AVX2.
+#[inline(always)]
+pub unsafe fn four([a, b, c, d]: [__m256i; 4]) -> __m256i {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let ab = _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+        let cd = _mm256_add_epi32(_mm256_unpacklo_epi32(c, d), _mm256_unpackhi_epi32(c, d));
+        _mm256_add_epi32(_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd))
+    }
+}
+
+/// Stores the sums of eight registers, of which `four` has made two.
+///
+/// # Safety
+/// As of `four`; eight numbers are writable.
+#[inline(always)]
+pub unsafe fn add_up(fours: &[__m256i], out: *mut i32) {
+    // SAFETY: as demanded of the caller.
+    unsafe {
+        let (a, b) = (fours[0], fours[1]);
+        let sums = _mm256_add_epi32(_mm256_permute2x128_si256::<0x20>(a, b), _mm256_permute2x128_si256::<0x31>(a, b));
+        _mm256_storeu_si256(out.cast(), sums);
     }
 }
