@@ -29,6 +29,8 @@ const WIDE_RUN: usize = 32;
 const LEAST_RUN: usize = 16;
 /// Columns of tiles that read a B in some cache in place: four cache lines, or five.
 const WIDE_ROW: usize = 64;
+/// Rows that pay for a copy of a B that is in some cache, and not aligned.
+const COPYING_ROWS: usize = 512;
 /// Floats of a way of the L1 cache, 64 lines on x86: rows of A so far apart, or a multiple of it, meet in the same
 /// lines, which B's panel then empties.
 const CACHE_WAY: usize = 1024;
@@ -194,8 +196,8 @@ impl GemmPiece<'_> {
         }
     }
 
-    /// How these rows read B; `kept` tells that others come after them.
-    fn way(&self, rows: usize, kept: bool) -> ReadB {
+    /// How so many rows read this many columns of B; `kept` tells that other rows come after them.
+    fn way(&self, rows: usize, columns: usize, kept: bool) -> ReadB {
         match self.operands.b {
             OperandB::Panels(_) => ReadB::Panels,
             OperandB::Matrix(b) if !self.shape.transpose_b => {
@@ -203,14 +205,17 @@ impl GemmPiece<'_> {
                 let floats = self.shape.k.saturating_mul(b.stride());
                 // A row of a tile that is not aligned reads a cache line more than it has, every time: one in five at
                 // most if it is wide.
-                let lanes = self.micro.lanes;
+                let (lanes, width) = (self.micro.lanes, self.micro.width);
                 // SAFETY: the address is not used.
                 let aligned = unsafe { b.at(0, 0) as usize }.is_multiple_of(lanes * size_of::<f32>())
                     && b.stride().is_multiple_of(lanes);
-                let near = floats <= NEAR_B && aligned || floats <= CACHED_B && self.micro.width >= WIDE_ROW;
+                let is_cached = floats <= CACHED_B && width >= WIDE_ROW;
                 match once >= LEAST_RUN && !kept {
                     true => ReadB::Place(once),
-                    false if near => ReadB::Place(self.micro.width),
+                    false if is_cached && !aligned && rows >= COPYING_ROWS => ReadB::Copy,
+                    // Tiles of more rows go through such a B less often, and read no more lines for each product.
+                    false if is_cached && !aligned && columns > width => ReadB::Place(width - lanes),
+                    false if is_cached || floats <= NEAR_B && aligned => ReadB::Place(width),
                     false => ReadB::Copy,
                 }
             }
@@ -221,7 +226,7 @@ impl GemmPiece<'_> {
     /// Rows of one block of columns. The panels of one K block replace the previous ones, or, if the block has a number
     /// to be `kept` by, those of all are there in the end, and may be there already.
     unsafe fn block(&self, rows: &Range<usize>, columns: &Range<usize>, kept: Option<usize>) {
-        let way = self.way(rows.len(), kept.is_some());
+        let way = self.way(rows.len(), columns.len(), kept.is_some());
         let kept = kept.filter(|_| [ReadB::Pack, ReadB::Copy].contains(&way));
         let room = kept.map_or(0, |_| self.cut.depth * columns.len().next_multiple_of(self.micro.width));
         let held = self.held.replace(kept);

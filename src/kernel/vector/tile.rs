@@ -197,22 +197,34 @@ unsafe fn run<V: Vector, const R: usize, const W: usize, const FROM: u8>(tile: &
     // SAFETY: rows, columns and steps of the tile.
     unsafe {
         let mut sums = [[V::splat(0.0); W]; R];
-        // At the end of a sum these lines may be far away, each row in a page of its own.
-        for column in (0..W * V::LANES).step_by(LINE) {
-            for r in 0..R {
-                ask_to_write(c.wrapping_add(r * c_stride + column));
-            }
+        // When a sum ends, the lines of the result, and of what is added to it, may be far away, each row in a page of
+        // its own. They are asked for one by one: all at once would take the places in which B's lines are waited for.
+        let (mut to, mut addend, mut addend_stride) = (c, epilogue.addend, epilogue.addend_stride);
+        if addend.is_null() {
+            (addend, addend_stride) = (c, c_stride);
         }
-        if !epilogue.addend.is_null() {
+        let (mut line, mut rows_of_lines) = (0, R);
+        if depth / STEPS < R * (W * V::LANES).div_ceil(LINE) {
             for column in (0..W * V::LANES).step_by(LINE) {
                 for r in 0..R {
-                    prefetch(epilogue.addend.wrapping_add(r * epilogue.addend_stride + column));
+                    ask_to_write(c.wrapping_add(r * c_stride + column));
+                    prefetch(addend.wrapping_add(r * addend_stride + column));
                 }
             }
+            rows_of_lines = 0;
         }
         let (mut of_a, mut of_b) = (a.data, b.data);
         let mut left = depth;
         while left >= STEPS {
+            if rows_of_lines > 0 {
+                ask_to_write(to.wrapping_add(line));
+                prefetch(addend.wrapping_add(line));
+                line += LINE;
+                if line >= W * V::LANES {
+                    (line, rows_of_lines) = (0, rows_of_lines - 1);
+                    (to, addend) = (to.wrapping_add(c_stride), addend.wrapping_add(addend_stride));
+                }
+            }
             // The first condition divides the loop into two, of which one has neighbours in a row of A.
             if a.depth == 1 && (depth - left).is_multiple_of(LINE) {
                 for r in 0..R {
