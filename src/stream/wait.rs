@@ -200,6 +200,12 @@ impl QueueWaiter<'_, '_> {
         (self.wait.done)() || self.deadline.is_past()
     }
 
+    /// Whether no thread has to run or to issue anything more for it. What comes behind it on a device's queue may be
+    /// a function that does not end, or that waits for the caller.
+    fn needs_no_host(&self) -> bool {
+        self.is_over() || (self.wait.on_device)()
+    }
+
     fn work(mut self) -> Result<()> {
         loop {
             if self.nested.may_take_more() {
@@ -238,10 +244,13 @@ impl QueueWaiter<'_, '_> {
     fn advance(&mut self) -> Option<Front> {
         let mut chain = SmallVec::<[Arc<Queue>; 4]>::new();
         chain.push(Arc::clone(self.queue));
+        if (self.wait.on_device)() {
+            return Some(Front { chain, is_at_work: true });
+        }
         loop {
             let queue = Arc::clone(&chain[chain.len() - 1]);
             // Of the queues behind it only enough that those before can continue.
-            let enough = || self.is_over() || has_moved(&chain);
+            let enough = || self.needs_no_host() || has_moved(&chain);
             if enough() {
                 return None;
             }
@@ -332,7 +341,7 @@ impl QueueWaiter<'_, '_> {
         if result.is_err() || self.is_over() || !self.may_claim(end) {
             end.pass_on();
         } else if end.drain_lock().is_called() {
-            self.drain(end, &|| self.is_over());
+            self.drain(end, &|| self.needs_no_host());
         }
         result
     }
