@@ -21,7 +21,7 @@
 //! there. Next makes the number, and readers of the place in the next iteration take it too (`Neighbour::variables`).
 #![forbid(unsafe_code)]
 
-use super::neighbours::{Handed, Neighbour, NeighbourPort, NeighbourRole, nobodys_desc};
+use super::neighbours::{Fetched, Handed, Neighbour, NeighbourPort, NeighbourRole, nobodys_desc};
 use super::placer::Placer;
 use crate::base::sort::sort_by_key;
 use crate::base::{Desc, Result};
@@ -187,8 +187,9 @@ impl Placer {
             contents.nodes[index].after.push(number);
         }
         let mut inner: Vec<Contents> = node.inner().map(|inner| Contents::clone(inner)).collect();
-        for (number, graph) in inner.iter_mut().enumerate() {
-            let readers = self.open(graph, at, &ports)?;
+        let all_verified = verified.inner[&index].iter().cycle();
+        for (number, (graph, verified)) in inner.iter_mut().zip(all_verified).enumerate() {
+            let readers = self.open(graph, verified, at, &ports)?;
             if num_variables == 0 || number == 1 {
                 self.hand_on(graph, at, &made, readers)?;
             }
@@ -306,8 +307,14 @@ impl Placer {
         })
     }
 
-    /// Puts ports into a graph. Gives the nodes that read them.
-    fn open(&mut self, graph: &mut Contents, at: At, ports: &[(KeptInput, NeighbourPort)]) -> Result<After> {
+    /// Puts ports into a graph. Gives the nodes that read them, in all runs.
+    fn open(
+        &mut self,
+        graph: &mut Contents,
+        verified: &Verified,
+        at: At,
+        ports: &[(KeptInput, NeighbourPort)],
+    ) -> Result<After> {
         let At { engine, num_variables, first, .. } = at;
         let inputs: Vec<usize> = graph.inputs().collect();
         let mut readers = After::new();
@@ -352,6 +359,13 @@ impl Placer {
                 graph.nodes.push(mark);
                 readers.push(marked.0);
                 others.iter().for_each(|&index| graph.nodes[index].reread(from, marked));
+                // What may be skipped reads the host's copy; what waited for it would be skipped with it.
+                let count = others.len();
+                others.retain(|&index| !verified.presences.may_be_skipped(index));
+                if others.len() < count {
+                    readers.push(graph.nodes.len());
+                    graph.nodes.push(self.fetched(&name, marked)?);
+                }
                 if is_output {
                     graph.outputs.iter_mut().filter(|(_, value)| *value == from).for_each(|(_, value)| *value = marked);
                 }
@@ -384,6 +398,13 @@ impl Placer {
             graph.outputs[made.output].1 = (stands, 0);
         }
         Ok(())
+    }
+
+    /// A reader on the host.
+    fn fetched(&self, name: &str, value: Value) -> Result<Node> {
+        let kernel = BoundKernel::create(self.host.clone(), Arc::new(Fetched), &KernelOptions::default())?;
+        let body = NodeBody::Kernel { kernel, inputs: vec![value], num_outputs: 0 };
+        Ok(Node { name: format!("'{name}' on the host").into(), body, after: After::new() })
     }
 
     /// Memory of an engine's in each frame, for one value alone.

@@ -86,6 +86,36 @@ impl Kernel for Handed {
     }
 }
 
+/// A reader on the host, which does nothing with what an engine has made: when it runs the value has come to the host.
+#[derive(Debug)]
+pub(in crate::graph) struct Fetched;
+
+impl Kernel for Fetched {
+    fn name(&self) -> &str {
+        "fetched"
+    }
+
+    fn num_inputs(&self) -> usize {
+        1
+    }
+
+    fn num_outputs(&self) -> usize {
+        0
+    }
+
+    fn infer(&self, _inputs: &[Desc]) -> Result<Vec<Desc>> {
+        Ok(Vec::new())
+    }
+
+    fn cost_ns(&self, _inputs: &[Desc], _outputs: &[Desc]) -> u64 {
+        1
+    }
+
+    fn compute(&self, _context: &KernelContext<'_>, _outputs: Outputs<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
 struct HandOver {
     is_copied: bool,
 }
