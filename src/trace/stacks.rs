@@ -132,7 +132,7 @@ pub fn write_folded(timeline: &Timeline, output: &mut TraceOutput<'_>) -> Result
             continue;
         }
         let thread = &timeline.threads[place.thread as usize];
-        let _ = write!(output, "{} {}", thread.name.replace(';', ":"), thread.os_id);
+        let _ = write!(output, "{} {}", thread.name.replace([';', '\n'], ":"), thread.os_id);
         for around in places.path(at as u32) {
             let name = timeline.name(places.all[around as usize].label);
             let _ = write!(output, ";{}", name.replace([';', '\n'], ":"));
