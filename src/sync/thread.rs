@@ -194,9 +194,10 @@ fn guarded(run: impl FnOnce()) {
     }
 }
 
-/// The stack of each thread, as std has it.
+/// The smallest stack of a thread. It is as large as the process's other threads have it, if that is more: functions of
+/// the host's run there that may have been written for such a stack.
 #[cfg(unix)]
-const STACK_BYTES: usize = 2 << 20;
+const LEAST_STACK_BYTES: usize = 2 << 20;
 
 /// Starts a thread that nobody joins. None is started without memory for its closure or for the thread.
 #[cfg(unix)]
@@ -222,8 +223,12 @@ fn start<F: FnOnce() + Send + 'static>(name: [u8; OS_NAME + 1], run: F) -> io::R
         if code == 0 {
             let attr = attr.as_mut_ptr();
             code = libc::pthread_attr_setdetachstate(attr, libc::PTHREAD_CREATE_DETACHED);
+            let mut stack_bytes = 0;
             if code == 0 {
-                code = libc::pthread_attr_setstacksize(attr, STACK_BYTES);
+                code = libc::pthread_attr_getstacksize(attr, &raw mut stack_bytes);
+            }
+            if code == 0 && stack_bytes < LEAST_STACK_BYTES {
+                code = libc::pthread_attr_setstacksize(attr, LEAST_STACK_BYTES);
             }
             if code == 0 {
                 let mut thread = std::mem::zeroed();
