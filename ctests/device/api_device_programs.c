@@ -187,7 +187,8 @@ static void draw_nodes(drawing *d, weir_graph *graph, const ports *p, int count,
 }
 
 /* The graph of a seed, compiled for an engine; its inputs and outputs are there if `resident`. */
-static weir_status compile_drawn(uint64_t seed, weir_engine *engine, weir_engine *cpu, weir_segments segments, bool resident, weir_program **out) {
+static weir_status compile_drawn(uint64_t seed, weir_engine *engine, weir_engine *cpu, weir_segments segments, uint64_t flags, bool resident,
+                                 weir_program **out) {
     kernels k = {NULL, NULL, NULL, NULL};
     weir_status status = make_kernels(engine, &k);
     weir_graph *graph = NULL;
@@ -202,9 +203,7 @@ static weir_status compile_drawn(uint64_t seed, weir_engine *engine, weir_engine
         CHECK_OK(weir_graph_add_output(graph, "z", outputs[1]));
         for (size_t i = 0; resident && i < 6; i++) CHECK_OK(weir_graph_set_port_engine(graph, WEIR_PORT_INPUT, i, engine));
         for (size_t i = 0; resident && i < 2; i++) CHECK_OK(weir_graph_set_port_engine(graph, WEIR_PORT_OUTPUT, i, engine));
-        /* In some the host decides. */
-        const weir_compile_options options = {.struct_size = sizeof options, .segments = segments,
-            .flags = seed % 3 == 0 ? WEIR_COMPILE_NO_DEVICE_CONTROL : 0};
+        const weir_compile_options options = {.struct_size = sizeof options, .segments = segments, .flags = flags};
         status = weir_graph_compile(graph, engines, engine == cpu ? 1 : 2, &options, out);
         weir_graph_destroy(graph);
     }
@@ -266,16 +265,17 @@ static weir_status check_allocations(weir_program *program, weir_tensor *const *
 }
 
 /* One program, some runs; each gives what the host gives. */
-static weir_status run_program(const board *on, uint64_t seed, weir_segments segments, bool resident, int runs, char *report, size_t capacity) {
+static weir_status run_program(const board *on, uint64_t seed, weir_segments segments, uint64_t flags, bool resident, int runs,
+                               char *report, size_t capacity) {
     weir_engine *cpu = cpu_engine(), *engine = NULL;
     weir_program *program = NULL, *model = NULL;
     weir_stream *stream = NULL;
     weir_tensor *in[6], *out[2], *expected[2];
     make_tensors(cpu, in, out);
     for (int i = 0; i < 2; i++) expected[i] = make_tensor(cpu, vector_desc(LEN));
-    CHECK_OK(compile_drawn(seed, cpu, cpu, WEIR_SEGMENTS_NEVER, false, &model));
+    CHECK_OK(compile_drawn(seed, cpu, cpu, WEIR_SEGMENTS_NEVER, 0, false, &model));
     weir_status status = engine_of(on, &engine);
-    if (status == WEIR_OK) status = compile_drawn(seed, engine, cpu, segments, resident, &program);
+    if (status == WEIR_OK) status = compile_drawn(seed, engine, cpu, segments, flags, resident, &program);
     if (status == WEIR_OK && resident) status = weir_stream_create(engine, WEIR_STREAM_ASYNCHRONOUS, NULL, &stream);
     for (int run = 0; run < runs && status == WEIR_OK; run++) {
         set_inputs(in, seed + (uint64_t)run);
@@ -311,7 +311,10 @@ static void test_graphs(const char *name, uint64_t capabilities, uint32_t max_st
     test_device_refuse_control(on.device, refuses);
     for (int seed = 1; seed <= rounds; seed++) {
         for (int way = 0; way < 4; way++) {
-            weir_status status = run_program(&on, (uint64_t)seed, way % 2 == 0 ? WEIR_SEGMENTS_ALWAYS : WEIR_SEGMENTS_TIMED, way >= 2, 4, report, sizeof report);
+            /* In some the host decides. */
+            const uint64_t flags = seed % 3 == 0 ? WEIR_COMPILE_NO_DEVICE_CONTROL : 0;
+            weir_status status = run_program(&on, (uint64_t)seed, way % 2 == 0 ? WEIR_SEGMENTS_ALWAYS : WEIR_SEGMENTS_TIMED,
+                                             flags, way >= 2, 4, report, sizeof report);
             if (status != WEIR_OK) {
                 fprintf(stderr, "%s: seed %d, way %d\n", name, seed, way);
                 check_failed(__FILE__, __LINE__, "run_program", report);
@@ -544,7 +547,7 @@ static void test_sweep(const char *name, uint64_t capabilities, const swept *fun
                 weir_runtime_info before = runtime_info();
                 uint64_t seed = 3 + (uint64_t)k % 5;
                 test_device_plan(on.device, functions[f].function, k, codes[c]);
-                weir_status status = run_program(&on, seed, WEIR_SEGMENTS_ALWAYS, k % 2 == 0, 3, report, sizeof report);
+                weir_status status = run_program(&on, seed, WEIR_SEGMENTS_ALWAYS, 0, k % 2 == 0, 3, report, sizeof report);
                 bool hit = test_device_hit(on.device);
                 test_device_plan(on.device, "", 0, 0);
                 check_released(&before);
