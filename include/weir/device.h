@@ -803,7 +803,8 @@ WEIR_API WEIR_NODISCARD weir_status weir_device_load(const char *path);
  * weir_device_vtable). The first engine on a device decides: another one with incompatible settings is refused while
  * the device is alive, and one without settings shares it. `bytes` 0 clears the settings.
  *
- * Errors: RESOURCE_EXHAUSTED. weir_engine_create fails with UNIMPLEMENTED if the device takes no settings.
+ * Errors: OUT_OF_RANGE (bytes); RESOURCE_EXHAUSTED. weir_engine_create fails with UNIMPLEMENTED if the device takes no
+ * settings.
  */
 WEIR_API
 WEIR_NODISCARD

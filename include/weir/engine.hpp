@@ -409,7 +409,7 @@ template <class F>
 std::vector<std::uint64_t> time_ns(const stream &on, F &&f, std::size_t repetitions) {
     detail::host_task<std::remove_reference_t<F> &> task{f};
     std::vector<std::uint64_t> times(repetitions);
-    check(weir_time_ns(on, task.call, &task, repetitions, times.data()));
+    if (!check(weir_time_ns(on, task.call, &task, repetitions, times.data()))) times.clear();
     return times;
 }
 

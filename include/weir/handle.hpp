@@ -66,7 +66,7 @@ inline bool check(weir_status status) {
 }
 
 /// For programs without exceptions: the first failure of this thread's calls since it was taken last. A call
-/// that fails returns something empty: a handle, a list, 0.
+/// that fails returns something empty: a handle, a list, 0. The outputs of a node that was not added are 0, too.
 inline std::optional<error> take_error() {
 #if defined(__cpp_exceptions)
     return std::nullopt;

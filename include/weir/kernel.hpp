@@ -275,8 +275,8 @@ public:
         if (is_left) begun_->is_left = true;
         else done(WEIR_CANCELLED, "the kernel let go of its completion");
     }
-    /// Once: the call has succeeded, or failed with this status and text. A text that is not UTF-8 is left out, and
-    /// what is no status is WEIR_UNKNOWN.
+    /// Once: the call has succeeded, or failed with this status and text, in which '?' stands for what is not UTF-8. What
+    /// is no status is WEIR_UNKNOWN.
     void done(weir_status status = WEIR_OK, const char *text = nullptr) noexcept {
         weir_completion *raw = std::exchange(raw_, nullptr);
         // A call that is refused leaves the completion.
@@ -517,7 +517,9 @@ public:
     /// What the outputs look like for inputs of these types and shapes.
     std::vector<weir_tensor_desc> infer(list<weir_tensor_desc> inputs) const {
         std::vector<weir_tensor_desc> outputs(num_outputs());
-        check(weir_kernel_infer(*this, inputs.data(), inputs.size(), outputs.data(), outputs.size()));
+        if (!check(weir_kernel_infer(*this, inputs.data(), inputs.size(), outputs.data(), outputs.size()))) {
+            outputs.clear();
+        }
         return outputs;
     }
 

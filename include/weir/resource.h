@@ -407,7 +407,7 @@ weir_status weir_table_create(weir_engine *engine,
  * memory is short, none. `rows` holds keys->count rows, `bytes` bytes.
  *
  * Thread safety: any thread; a find sees all rows of a call or none. Errors: INVALID_ARGUMENT (NULL, no table, keys of
- * another kind, bytes); RESOURCE_EXHAUSTED.
+ * another kind, bytes); OUT_OF_RANGE (keys->count); RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD
@@ -421,7 +421,8 @@ weir_status weir_table_insert(weir_resource *table,
  * row, NULL: zeros). `out_found` (may be NULL) receives the number of keys found. `out_flags` (may be NULL) receives 1
  * or 0 for each key; `out_flags` has keys->count elements.
  *
- * Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes); RESOURCE_EXHAUSTED.
+ * Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes); OUT_OF_RANGE (keys->count);
+ * RESOURCE_EXHAUSTED.
  */
 WEIR_API
 WEIR_NODISCARD

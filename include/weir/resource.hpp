@@ -52,9 +52,7 @@ public:
     /// True if there was one; the resource ends with its last reference.
     static bool remove(const engine &on, const place &at) {
         const weir_status status = weir_resource_delete(on, at.container.c_str(), at.name.c_str());
-        if (status == WEIR_NOT_FOUND) return false;
-        check(status);
-        return true;
+        return status != WEIR_NOT_FOUND && check(status);
     }
     /// How many there were.
     static std::size_t clear(const engine &on, const std::string &container = "default") {
@@ -287,8 +285,10 @@ private:
             return {};
         }
         std::vector<T> rows(keys.count * elements);
-        check(weir_table_find(get(), &keys, default_row.empty() ? nullptr : default_row.data(), rows.data(),
-                              rows.size() * sizeof(T), nullptr, nullptr));
+        if (!check(weir_table_find(get(), &keys, default_row.empty() ? nullptr : default_row.data(), rows.data(),
+                                   rows.size() * sizeof(T), nullptr, nullptr))) {
+            rows.clear();
+        }
         return rows;
     }
 };

@@ -186,7 +186,8 @@ pub unsafe extern "C" fn weir_engine_attr_get_max_streams(
 /// weir_device_vtable). The first engine on a device decides: another one with incompatible settings is refused while
 /// the device is alive, and one without settings shares it. `bytes` 0 clears the settings.
 ///
-/// Errors: RESOURCE_EXHAUSTED. weir_engine_create fails with UNIMPLEMENTED if the device takes no settings.
+/// Errors: OUT_OF_RANGE (bytes); RESOURCE_EXHAUSTED. weir_engine_create fails with UNIMPLEMENTED if the device takes no
+/// settings.
 ///
 /// Chapter: Device.
 #[must_use]

@@ -134,8 +134,8 @@ pub extern "C" fn weir_async_scope_end(scope: u64, timeout_ns: u64) -> weir_stat
 /// the same domain is not done, the call fails. Use the median; the first times include cold caches and clocks.
 ///
 /// Thread safety: any thread; other work on the stream counts. Blocking: until all is done. Errors: INVALID_ARGUMENT
-/// (NULL, no repetitions); FAILED_PRECONDITION (another stream, or as of weir_sync_devices); the status that `fn`
-/// returned; a late error of the stream.
+/// (NULL, no repetitions); OUT_OF_RANGE (more repetitions than memory can hold times of); FAILED_PRECONDITION (another
+/// stream, or as of weir_sync_devices); the status that `fn` returned; a late error of the stream.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_time_ns(

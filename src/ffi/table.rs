@@ -89,7 +89,7 @@ unsafe fn with_keys<R>(
 /// memory is short, none. `rows` holds keys->count rows, `bytes` bytes.
 ///
 /// Thread safety: any thread; a find sees all rows of a call or none. Errors: INVALID_ARGUMENT (NULL, no table, keys of
-/// another kind, bytes); RESOURCE_EXHAUSTED.
+/// another kind, bytes); OUT_OF_RANGE (keys->count); RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_insert(
@@ -113,7 +113,8 @@ pub unsafe extern "C" fn weir_table_insert(
 /// row, NULL: zeros). `out_found` (may be NULL) receives the number of keys found. `out_flags` (may be NULL) receives 1
 /// or 0 for each key; `out_flags` has keys->count elements.
 ///
-/// Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes); RESOURCE_EXHAUSTED.
+/// Errors: INVALID_ARGUMENT (NULL, no table, keys of another kind, bytes); OUT_OF_RANGE (keys->count);
+/// RESOURCE_EXHAUSTED.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_find(
