@@ -76,6 +76,14 @@ int main() {
     EXPECT(ran == 1);
     EXPECT(graph.add_kernel("none", weir::kernel(), {}).output() == 0);
     EXPECT(weir::take_error());
+    // What a failed call would have returned is not mistaken for an answer.
+    EXPECT(!weir::resource::remove(engine, "_bad") && weir::take_error());
+    EXPECT(weir::kernel::relu(engine).infer({}).empty() && weir::take_error());
+    const weir::table<float> table(engine, "rows", WEIR_TABLE_KEY_INT64, weir::desc(WEIR_F32, {3}));
+    EXPECT(!weir::take_error() && table.find(std::vector<std::int64_t>{1, 2}).size() == 6);
+    EXPECT(table.find(std::vector<std::string>{"a", "b"}).empty() && weir::take_error());
+    EXPECT(weir::time_ns(weir::stream(engine), [] { return weir_status{WEIR_DATA_LOSS}; }, 5).empty());
+    EXPECT(weir::take_error());
     // A name that could not be made stands for no other one, and a span of it ends unmade.
     {
         const weir::trace_name whole("whole"), unmade(std::string(10000, 'n'));
