@@ -16,6 +16,9 @@
 //! next iteration, or the nodes behind, find it. *Leave* stands for what the node has made, and for its end.
 //! The node itself no longer has these values: where it had one stands a number that nobody reads.
 //!
+//! *What may be skipped* reads the host's copy of a value. Next waits for that copy, and not for who reads it: a node that
+//! waits for a skipped one is skipped too.
+//!
 //! *Iterations that overlap* have condition and body once for each slot, with places and events of their own. A
 //! variable on the engine has one place for all slots, and the number that stands for it on the host says when it is
 //! there. Next makes the number, and readers of the place in the next iteration take it too (`Neighbour::variables`).
