@@ -138,8 +138,8 @@ unsafe fn read<'a, 'p>(
 /// of an output with an input or another output; the text names input or output); FAILED_PRECONDITION if the stream has
 /// failed, if the host is capturing it and the run cannot be part of that (docs/cuda.md), or for options->outputs
 /// without partial runs; OUT_OF_RANGE for an output that the program does not have; RESOURCE_EXHAUSTED; if it blocks,
-/// also the failure of a node, DEADLINE_EXCEEDED after options->deadline_ns, and FAILED_PRECONDITION or OUT_OF_RANGE if a
-/// tensor is too small for an output of open shape.
+/// also the failure of a node, DEADLINE_EXCEEDED after options->deadline_ns, and FAILED_PRECONDITION or OUT_OF_RANGE if
+/// a tensor is too small for an output of open shape.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_program_run(

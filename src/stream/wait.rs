@@ -200,8 +200,8 @@ impl QueueWaiter<'_, '_> {
         (self.wait.done)() || self.deadline.is_past()
     }
 
-    /// Whether no thread has to run or to issue anything more for it. What comes behind it on a device's queue may be
-    /// a function that does not end, or that waits for the caller.
+    /// Whether no thread has to run or to issue anything more for it. Behind it on a device's queue there may be a
+    /// function that does not end, or that waits for the caller.
     fn needs_no_host(&self) -> bool {
         self.is_over() || (self.wait.on_device)()
     }

@@ -16,15 +16,15 @@
 //! next iteration, or the nodes behind, find it. *Leave* stands for what the node has made, and for its end.
 //! The node itself no longer has these values: where it had one stands a number that nobody reads.
 //!
-//! *What may be skipped* reads the host's copy of a value. Next waits for that copy, and not for who reads it: a node that
-//! waits for a skipped one is skipped too.
+//! *Nodes that may be skipped* read the host's copy of a value. Next waits for that copy, and not for its readers: a
+//! node that waits for a skipped one is skipped too.
 //!
 //! *Iterations that overlap* have condition and body once for each slot, with places and events of their own. A
 //! variable on the engine has one place for all slots, and the number that stands for it on the host says when it is
 //! there. Next makes the number, and readers of the place in the next iteration take it too (`Neighbour::variables`).
 #![forbid(unsafe_code)]
 
-use super::neighbours::{Fetched, Handed, Neighbour, NeighbourPort, NeighbourRole, nobodys_desc};
+use super::neighbours::{Handed, HostReader, Neighbour, NeighbourPort, NeighbourRole, nobodys_desc};
 use super::placer::Placer;
 use crate::base::sort::sort_by_key;
 use crate::base::{Desc, Result};
@@ -362,12 +362,12 @@ impl Placer {
                 graph.nodes.push(mark);
                 readers.push(marked.0);
                 others.iter().for_each(|&index| graph.nodes[index].reread(from, marked));
-                // What may be skipped reads the host's copy; what waited for it would be skipped with it.
+                // Readers that may be skipped take the host's copy; a node that waits for one is skipped with it.
                 let count = others.len();
                 others.retain(|&index| !verified.presences.may_be_skipped(index));
                 if others.len() < count {
                     readers.push(graph.nodes.len());
-                    graph.nodes.push(self.fetched(&name, marked)?);
+                    graph.nodes.push(self.host_reader(&name, marked)?);
                 }
                 if is_output {
                     graph.outputs.iter_mut().filter(|(_, value)| *value == from).for_each(|(_, value)| *value = marked);
@@ -404,8 +404,8 @@ impl Placer {
     }
 
     /// A reader on the host.
-    fn fetched(&self, name: &str, value: Value) -> Result<Node> {
-        let kernel = BoundKernel::create(self.host.clone(), Arc::new(Fetched), &KernelOptions::default())?;
+    fn host_reader(&self, name: &str, value: Value) -> Result<Node> {
+        let kernel = BoundKernel::create(self.host.clone(), Arc::new(HostReader), &KernelOptions::default())?;
         let body = NodeBody::Kernel { kernel, inputs: vec![value], num_outputs: 0 };
         Ok(Node { name: format!("'{name}' on the host").into(), body, after: After::new() })
     }

@@ -88,11 +88,11 @@ impl Kernel for Handed {
 
 /// A reader on the host, which does nothing with what an engine has made: when it runs the value has come to the host.
 #[derive(Debug)]
-pub(in crate::graph) struct Fetched;
+pub(in crate::graph) struct HostReader;
 
-impl Kernel for Fetched {
+impl Kernel for HostReader {
     fn name(&self) -> &str {
-        "fetched"
+        "read on the host"
     }
 
     fn num_inputs(&self) -> usize {

@@ -1,4 +1,5 @@
-//! What the micro-kernels in AVX2's registers share: tiles (`avx2`, `avx2_low`, `avx_vnni`), and sums of dot products.
+//! The common parts of the micro-kernels in AVX2's registers (`avx2`, `avx2_low`, `avx_vnni`): tiles, and sums of dot
+//! products.
 
 use super::tile::{CellRows, Panel, Terms, TileOutput};
 use std::arch::x86_64::*;
